@@ -48,6 +48,18 @@ class ValueError : public UserError {
   using UserError::UserError;
 };
 
+// A matrix that does not allow what was asked: singular, not positive definite, an iteration that did not converge.
+class LinAlgError : public ValueError {
+ public:
+  LinAlgError(const std::string& message, int64_t batch, int64_t info)
+      : ValueError(message), batch_(batch), info_(info) {}
+  int64_t batch() const { return batch_; }  // number of the matrix, in row-major order of the batch axes
+  int64_t info() const { return info_; }    // from 1: the pivot or leading minor
+
+ private:
+  int64_t batch_, info_;
+};
+
 // A gradient that does not exist or was asked for wrongly.
 class GradError : public UserError {
  public:

@@ -10,6 +10,7 @@
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/compile/compiled_call.h"
+#include "heddle/core/compile/compiled_call_builder.h"
 #include "heddle/core/functions/shape/index_check.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/graph/evaluate.h"
@@ -143,7 +144,7 @@ struct CompiledFunction::State {
                                                     const std::vector<const Tensor*>& results) {
     if (!trace.refusal().empty()) return nullptr;
     try {
-      return std::make_unique<CompiledCall>(trace, evaluation, arguments, results);
+      return CompiledCall::Builder::build(trace, evaluation, arguments, results);
     } catch (const NotReplayable& why) {
       trace.refuse(why.why);
       return nullptr;

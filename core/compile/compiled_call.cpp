@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "heddle/core/compile/compiled_call_builder.h"
 #include "heddle/core/device/locked_device.h"
+#include "heddle/core/graph/trace_handles.h"
 
 namespace heddle {
 
@@ -198,11 +198,6 @@ void CompiledCall::watch() {
 
 CompiledCall::~CompiledCall() {
   for (const Tensor* handle : watched_) trace::unwatch(handle, valid_);
-}
-
-CompiledCall::CompiledCall(const Trace& trace, const Evaluation& evaluation,
-                           const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
-  Builder(*this, trace, evaluation).run(arguments, results);
 }
 
 }  // namespace heddle

@@ -20,11 +20,6 @@
 
 namespace heddle {
 
-// Thrown inside: why a traced call cannot become a program.
-struct NotReplayable {
-  std::string why;
-};
-
 // What a run made. Sets of small results are kept, so that a loop that drops them allocates nothing.
 struct ResultSet {
   std::vector<StoragePtr> own;
@@ -33,10 +28,7 @@ struct ResultSet {
 
 class CompiledCall {
  public:
-  // `arguments` and `results` are the caller's handles, in order. The trace has ended, the evaluation was prepared and
-  // not run. Throws NotReplayable.
-  CompiledCall(const Trace& trace, const Evaluation& evaluation, const std::vector<const Tensor*>& arguments,
-               const std::vector<const Tensor*>& results);
+  class Builder;  // makes all there is (core/compile/compiled_call_builder.h)
   ~CompiledCall();
   CompiledCall(const CompiledCall&) = delete;
   CompiledCall& operator=(const CompiledCall&) = delete;
@@ -117,7 +109,7 @@ class CompiledCall {
     bool operator==(const Update&) const = default;
   };
 
-  class Builder;
+  CompiledCall() = default;
   const Tensor* resolve(const Origin& origin, const std::vector<const Tensor*>& arguments,
                         const std::vector<std::shared_ptr<TensorImpl>>& impls) const;
   bool fits_group(size_t g, const std::vector<const Tensor*>& arguments);

@@ -9,6 +9,14 @@
 
 namespace heddle {
 
+std::unique_ptr<CompiledCall> CompiledCall::Builder::build(const Trace& trace, const Evaluation& evaluation,
+                                                           const std::vector<const Tensor*>& arguments,
+                                                           const std::vector<const Tensor*>& results) {
+  std::unique_ptr<CompiledCall> call(new CompiledCall());
+  Builder(*call, trace, evaluation).run(arguments, results);
+  return call;
+}
+
 void CompiledCall::Builder::run(const std::vector<const Tensor*>& arguments,
                                 const std::vector<const Tensor*>& results) {
   p_.device_ = evaluation_.device;

@@ -4,6 +4,7 @@
 // repeated. Thread safety: none.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,13 +13,23 @@
 
 namespace heddle {
 
+// Thrown inside: why a traced call cannot be repeated.
+struct NotReplayable {
+  std::string why;
+};
+
 class CompiledCall::Builder {
  public:
-  Builder(CompiledCall& program, const Trace& trace, const Evaluation& evaluation)
-      : p_(program), trace_(trace), evaluation_(evaluation) {}
-  void run(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
+  // `arguments` and `results` are the caller's handles, in order. The trace has ended, the evaluation was prepared and
+  // not run. Throws NotReplayable.
+  static std::unique_ptr<CompiledCall> build(const Trace& trace, const Evaluation& evaluation,
+                                             const std::vector<const Tensor*>& arguments,
+                                             const std::vector<const Tensor*>& results);
 
  private:
+  Builder(CompiledCall& call, const Trace& trace, const Evaluation& evaluation)
+      : p_(call), trace_(trace), evaluation_(evaluation) {}
+  void run(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
   [[noreturn]] static void refuse(std::string why);
   // Handles that are there after the call, in the order in which it met them.
   std::vector<const Tensor*> survivors(const std::vector<const Tensor*>& arguments,

@@ -21,10 +21,6 @@ enum class Machine : uint8_t { cpu_loops, cpu_lanes, simt };
 enum class Target : uint8_t { none, glsl, opencl, cuda };
 std::string_view name_of(Target t);
 
-// How long a device may work without finishing anything before wait() gives it up (DeviceTimeout): HEDDLE_TIMEOUT in
-// seconds; 0, the default: for ever.
-double timeout_seconds();
-
 // Facts about a device, read once when it is opened.
 struct Caps {
   DeviceClass device_class = DeviceClass::cpu;

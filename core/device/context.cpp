@@ -18,9 +18,9 @@
 #include "heddle/core/base/integers.h"
 #include "heddle/core/base/with_note.h"
 #include "heddle/core/device/compile_notice.h"
+#include "heddle/core/device/device_cache.h"
 #include "heddle/core/device/ending.h"
 #include "heddle/core/device/locked_device.h"
-#include "heddle/core/device/open_contexts.h"
 #include "heddle/core/device/storage.h"
 
 namespace heddle {
@@ -71,7 +71,11 @@ struct DeviceContext::State {
   Recent recent;
 };
 
-Storage::~Storage() { device_.state_->release(allocation_); }
+// Its memory goes back with it.
+struct DeviceContext::OwnedStorage final : Storage {
+  OwnedStorage(DeviceContext& device, const Allocation& allocation) : Storage(device, allocation) {}
+  ~OwnedStorage() { device().state_->release(allocation()); }
+};
 
 DeviceContext::DeviceContext(std::unique_ptr<Device> device, DeviceInfo info)
     : info_(std::move(info)), state_(std::make_unique<State>(*this, std::move(device))) {
@@ -146,7 +150,7 @@ MemoryUse DeviceContext::memory_use(uint64_t requested) const {
 
 StoragePtr DeviceContext::allocate(uint64_t bytes) {
   const ending::Guard guard(state_->mutex);
-  return std::make_shared<Storage>(
+  return std::make_shared<OwnedStorage>(
       *this, state_->with_memory(bytes, [&] { return state_->allocator.allocate(std::max<uint64_t>(bytes, 1)); }));
 }
 
@@ -163,7 +167,7 @@ std::vector<StoragePtr> DeviceContext::allocate_adjacent(const std::vector<uint6
     for (size_t i : stretch) sizes.push_back(bytes[i]);
     const std::vector<Allocation> parts =
         state_->with_memory(length, [&] { return state_->allocator.allocate_adjacent(sizes); });
-    for (size_t i = 0; i < parts.size(); ++i) storages[stretch[i]] = std::make_shared<Storage>(*this, parts[i]);
+    for (size_t i = 0; i < parts.size(); ++i) storages[stretch[i]] = std::make_shared<OwnedStorage>(*this, parts[i]);
     stretch.clear();
     length = 0;
   };
@@ -346,6 +350,11 @@ void DeviceContext::wait(Ticket ticket, std::vector<double>* seconds) {
   collect(ticket, seconds);
 }
 
+bool DeviceContext::done(Ticket ticket) const {
+  const ending::Guard guard(state_->mutex);
+  return state_->device->done(ticket);
+}
+
 // Returns when the submission has finished or failed, or makes no progress: the device is to say which.
 void DeviceContext::block(Ticket ticket) {
   if (ticket == Ticket::none) return;
@@ -439,7 +448,7 @@ std::vector<KernelId> DeviceContext::State::found_or_made(const std::vector<cons
   }
   if (!fresh.empty()) {
     constexpr size_t together = 16;  // a notice says how far it is
-    ending::register_thread(drain_devices, while_devices_idle);
+    ending::register_thread();
     CompileNotice notice(self.id(), fresh.size());
     cold = true;
     for (size_t at = 0; at < fresh.size(); at += together) {

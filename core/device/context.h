@@ -19,13 +19,15 @@
 #include "heddle/core/contract/device_info.h"
 #include "heddle/core/contract/handles.h"
 #include "heddle/core/device/allocator_stats.h"
+#include "heddle/core/device/device_counters.h"
 #include "heddle/core/device/event.h"
 
 namespace heddle {
 
 class Device;
-class DeviceCache;    // core/device/locked_device.h
+class DeviceCache;    // core/device/device_cache.h
 class Storage;        // core/device/storage.h
+struct LockedDevice;  // core/device/locked_device.h
 struct KernelBinary;  // core/contract/kernel_binary.h
 struct KernelSource;  // core/contract/kernel_source.h
 using StoragePtr = std::shared_ptr<Storage>;
@@ -33,22 +35,7 @@ using StoragePtr = std::shared_ptr<Storage>;
 // What a DeviceCache is kept for; later ones go first.
 enum class Kept : uint8_t { launches, graphs };
 
-// What happened on a device since it was opened.
-struct DeviceCounters {
-  uint64_t kernels = 0;  // dispatches submitted
-  uint64_t submissions = 0;
-  uint64_t kernels_compiled = 0;
-  uint64_t steps_compiled = 0;  // plans made
-  uint64_t step_hits = 0;       // plans found again
-  uint64_t recordings = 0;
-  uint64_t region_breaks = 0;     // evaluations because a value was looked at (or too much was pending)
-  uint64_t compiled_replays = 0;  // calls of compiled functions that recorded nothing
-  uint64_t host_evaluations =
-      0;  // operations that core computed on the host: all on the reference device, none on one with kernels
-  uint64_t bytes_read = 0;  // from the device to the host
-};
-
-class DeviceContext {
+class DeviceContext final : public Submissions {
  public:
   DeviceContext(std::unique_ptr<Device> device, DeviceInfo info);
   ~DeviceContext();
@@ -75,7 +62,10 @@ class DeviceContext {
   // Waits until everything submitted so far has finished.
   void synchronize();
   // Waits until that submission has finished; `seconds` as in Device::wait(). Throws DeviceLost, DeviceTimeout.
-  void wait(Ticket ticket, std::vector<double>* seconds = nullptr);
+  void wait(Ticket ticket) override { wait(ticket, nullptr); }
+  void wait(Ticket ticket, std::vector<double>* seconds);
+  // Whether that submission has finished; does not wait. Throws DeviceLost.
+  bool done(Ticket ticket) const override;
   // Marks everything submitted so far.
   Event event() const;
   // Starts copying bytes of a storage, as they are in queue order, to host memory that is valid once the event is done.
@@ -106,7 +96,7 @@ class DeviceContext {
 
   // ---- for core/run and the kernel harness: core/device/locked_device.h
   // The raw device under its lock.
-  struct Locked;
+  using Locked = LockedDevice;
   Locked lock();
   // Null until somebody keeps something; what is kept goes before the device. Under lock().
   DeviceCache* cache(Kept what) const;
@@ -117,7 +107,7 @@ class DeviceContext {
   Ticket too_far_ahead() const;
 
  private:
-  friend class Storage;
+  struct OwnedStorage;
   struct State;
   HostRead begin_read(Storage& storage, uint64_t offset, uint64_t bytes, bool in_place);
   void read_part(Storage& storage, uint64_t offset, void* target, uint64_t bytes);
@@ -129,6 +119,7 @@ class DeviceContext {
   Owned<State> state_;
 };
 
+// ---- the open devices of the process (core/device/open_contexts.cpp)
 // The context of a device by id ("opencl:0", "vulkan"); opened on first use. Throws DeviceUnavailable.
 DeviceContext& device(std::string_view id);
 // Opens a lost device anew, under the same id; the new context takes the old one's place, also as default device.

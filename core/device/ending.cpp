@@ -23,11 +23,17 @@ std::atomic<int> resting{0};
 std::atomic<int> blocking{0};  // threads inside a driver without its lock
 thread_local bool at_rest = false;
 
+// Of at_end(); null: no device was opened.
+using Wait = void (*)();
+using Idle = void (*)(const std::function<void()>& done);
+std::atomic<Wait> wait_for_devices{nullptr};
+std::atomic<Idle> while_idle{nullptr};
+
 bool is_main_thread() { return ::getpid() == ::gettid(); }
 
-void hold_others_back(void (*idle)(const std::function<void()>&)) {
+void hold_others_back() {
   wanted = true;
-  idle([] {
+  while_idle.load()([] {
     begun_at = Clock::now().time_since_epoch().count();
     begun = true;
   });
@@ -37,13 +43,11 @@ void hold_others_back(void (*idle)(const std::function<void()>&)) {
 }
 
 struct Registered {
-  void (*wait)() = nullptr;
-  void (*idle)(const std::function<void()>&) = nullptr;
   Registered() { ++registered; }
   ~Registered() {
     --registered;
-    if (is_main_thread()) hold_others_back(idle);
-    wait();
+    if (is_main_thread()) hold_others_back();
+    wait_for_devices.load()();
     if (!is_main_thread()) return;
     // What others blocked for has finished: they are about to come back, and then held back.
     for (const auto start = Clock::now(); blocking > 0 && Clock::now() - start < patience;)
@@ -53,10 +57,13 @@ struct Registered {
 
 }  // namespace
 
-void register_thread(void (*wait)(), void (*idle)(const std::function<void()>& done)) {
-  Registered& thread = of_this_thread<Registered>();
-  thread.wait = wait;
-  thread.idle = idle;
+void at_end(Wait wait, Idle idle) {
+  while_idle = idle;
+  wait_for_devices = wait;
+}
+
+void register_thread() {
+  if (wait_for_devices.load() != nullptr) of_this_thread<Registered>();
 }
 
 Blocking::Blocking() { ++blocking; }

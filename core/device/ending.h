@@ -14,9 +14,11 @@
 
 namespace heddle::ending {
 
-// From now on `wait` is called at the end of this thread. In the main thread the others are held back as well:
-// `idle(done)` is to call done() while no thread is inside a device.
-void register_thread(void (*wait)(), void (*idle)(const std::function<void()>& done));
+// What is done with the devices that are open (core/device/open_contexts.h): `wait` lets everything that was submitted
+// finish; `idle(done)` calls done() while no thread is inside a device.
+void at_end(void (*wait)(), void (*idle)(const std::function<void()>& done));
+// From now on the end of this thread waits for the devices. In the main thread the others are held back as well.
+void register_thread();
 
 // Lets the main thread have the lock when the process ends: mutexes are not fair.
 void give_way();

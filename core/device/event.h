@@ -9,12 +9,20 @@
 
 namespace heddle {
 
-class DeviceContext;
+// What was submitted to a device, as an event asks for it: a DeviceContext. Thread safety: any thread.
+class Submissions {
+ public:
+  virtual bool done(Ticket ticket) const = 0;
+  virtual void wait(Ticket ticket) = 0;
+
+ protected:
+  ~Submissions() = default;
+};
 
 class Event {
  public:
   Event() = default;
-  Event(DeviceContext& device, Ticket ticket) : device_(&device), ticket_(ticket) {}
+  Event(Submissions& device, Ticket ticket) : device_(&device), ticket_(ticket) {}
 
   // Never waits. Throws DeviceLost when the device was lost.
   bool done() const;
@@ -23,7 +31,7 @@ class Event {
   Ticket ticket() const { return ticket_; }
 
  private:
-  DeviceContext* device_ = nullptr;
+  Submissions* device_ = nullptr;
   Ticket ticket_ = Ticket::none;
 };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "heddle/core/contract/device.h"
+#include "heddle/core/contract/slices.h"
 #include "heddle/core/device/validate.h"
 
 namespace heddle {

@@ -72,7 +72,8 @@ DeviceContext& device(std::string_view id) {
   if (same != all.by_id.end()) return *same->second;
   static const bool drained = std::atexit(drain_devices) == 0;
   static_cast<void>(drained);
-  ending::register_thread(drain_devices, while_devices_idle);
+  ending::at_end(drain_devices, while_devices_idle);
+  ending::register_thread();
   auto* context = new DeviceContext(std::move(opened), info);
   all.by_id.emplace(info.id, context);
   return *context;

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "heddle/core/base/folders.h"
+#include "heddle/core/device/backend.h"
 
 namespace heddle {
 namespace {

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "heddle/core/device/registry.h"
+#include "heddle/core/contract/device_info.h"
 
 namespace heddle {
+
+class Registry;  // plug-ins register with it; nothing is asked of it here
 
 // Registers every plug-in found in the colon-separated folders, by name within a folder; returns one unavailable entry
 // with the reason for each that could not be loaded, and for each folder that cannot be read.

@@ -2,18 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "heddle/core/contract/device.h"
 #include "heddle/core/device/allocator.h"
-#include "heddle/core/device/context.h"
 
 namespace heddle {
 
-// A range of device memory that tensors share. Freed (returned to the allocator) with its last owner.
+class DeviceContext;
+
+// A range of device memory that tensors share. Made by a DeviceContext, which takes the memory back from its last
+// owner.
 class Storage {
  public:
-  Storage(DeviceContext& device, Allocation allocation) : device_(device), allocation_(allocation) {}
-  ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
@@ -28,9 +29,15 @@ class Storage {
   // queued. Under the device's lock.
   Ticket last_use = Ticket::none;
 
+ protected:
+  Storage(DeviceContext& device, Allocation allocation) : device_(device), allocation_(allocation) {}
+  ~Storage() = default;
+  const Allocation& allocation() const { return allocation_; }
+
  private:
   DeviceContext& device_;
   Allocation allocation_;
 };
+using StoragePtr = std::shared_ptr<Storage>;
 
 }  // namespace heddle

@@ -6,8 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/core/contract/kernel_binary.h"
+#include "heddle/core/contract/kernel_source.h"
 #include "heddle/core/dialect/prelude.h"
-#include "heddle/core/dialect/printer.h"
+#include "heddle/core/dialect/print_options.h"
 
 namespace heddle {
 

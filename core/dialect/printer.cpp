@@ -261,19 +261,6 @@ struct Printer {
 
 }  // namespace
 
-MatrixApi matrix_api(const Caps& caps) {
-  if (caps.matrix_units.empty()) return MatrixApi::none;
-  if (caps.target == Target::cuda) return MatrixApi::cuda_mma;
-  if (caps.target != Target::glsl) return MatrixApi::none;
-  return caps.matrix_units.starts_with("KHR: ") ? MatrixApi::glsl_khr : MatrixApi::glsl_nv;
-}
-
-PrintOptions print_options(const Caps& caps) {
-  // A subgroup size of more than 1 says that lanes can exchange values; OpenCL's compilers say it themselves.
-  return {caps.f16_arithmetic, caps.target == Target::glsl && caps.subgroup_size > 1, caps.int8_dot, matrix_api(caps),
-          caps.target == Target::glsl && caps.texel_loads};
-}
-
 std::vector<BufferSlot> descriptors(const KernelSource& source, const PrintOptions& options) {
   std::vector<BufferSlot> all;
   const bool quads = options.texel_loads && loads_quads(identifiers(all_text(source)));

@@ -12,30 +12,13 @@
 #include "heddle/core/contract/device.h"
 #include "heddle/core/contract/kernel_binary.h"
 #include "heddle/core/contract/kernel_source.h"
+#include "heddle/core/dialect/print_options.h"
 
 namespace heddle {
-
-// How kernels of a target reach matrix units (MMA macros of the dialect); `none`: they are emulated.
-enum class MatrixApi : uint8_t { none, cuda_mma, glsl_nv, glsl_khr };
-// Caps::matrix_units lists shapes, operands and sums, "16x16x16 f16 f32; 16x16x32 i8 i32"; on Vulkan after the
-// extension, "KHR: " or "NV: ".
-MatrixApi matrix_api(const Caps& caps);
 
 // With this define ("1") a kernel's f16 and bf16 elements are ints to it, of their bits: for values that are only
 // moved.
 inline constexpr const char* half_bits_define = "HALF_BITS";
-
-// What of Caps changes the text; the defaults suit every device.
-struct PrintOptions {
-  bool f16_arithmetic = false;
-  bool subgroup_shuffle = false;
-  bool int8_dot = false;
-  MatrixApi matrix = MatrixApi::none;
-  bool texel_loads = false;
-  bool texel_images =
-      false;  // with texel_loads: storage texel buffers, read by imageLoad; else uniform ones, by texelFetch
-};
-PrintOptions print_options(const Caps& caps);
 
 // How the printed GLSL sees the buffers of a kernel.
 std::vector<BufferSlot> descriptors(const KernelSource& source, const PrintOptions& options);

@@ -17,35 +17,10 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/graph/recompute_scope.h"
 #include "heddle/core/graph/tensor.h"
 
 namespace heddle {
-
-// Marks what this thread records during its life.
-class RecomputeScope {
- public:
-  explicit RecomputeScope(Keep mark = Keep::inside);
-  ~RecomputeScope();
-  RecomputeScope(const RecomputeScope&) = delete;
-  RecomputeScope& operator=(const RecomputeScope&) = delete;
-  // What the thread marks nodes with now: the outermost scope's mark.
-  static Keep mark();
-  static bool active() { return mark() != Keep::plain; }
-};
-
-// While alive, nothing is marked: the body of a loop is marked as a whole, by its loop.
-class RecomputePause {
- public:
-  RecomputePause();
-  ~RecomputePause() { end(); }
-  RecomputePause(const RecomputePause&) = delete;
-  RecomputePause& operator=(const RecomputePause&) = delete;
-  void end();
-
- private:
-  int before_;
-  Keep mark_;
-};
 
 struct CheckpointOptions {
   bool offload = false;  // keep what gradients need in host memory instead of computing it again

@@ -3,8 +3,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "heddle/core/graph/checkpoint.h"
 #include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/recompute_scope.h"
 #include "heddle/core/op/decompose.h"
 
 namespace heddle {
@@ -50,14 +50,8 @@ NodePtr new_custom(const Tensor& value, std::span<const Tensor> others, std::sha
   return node;
 }
 
-}  // namespace
-
-Tensor make_custom(const Tensor& value, std::span<const Tensor> others, std::shared_ptr<const CustomRule> rule) {
-  const NodePtr node = new_custom(value, others, std::move(rule));
-  note_pending(node);
-  return Tensor(node);
-}
-
+// `value`, a leaf on another device, as what `from` is there: cotangents and tangents move between the two devices. It
+// has its value from the first, so that no capture reaches back to the other device.
 Tensor make_moved(const Tensor& value, const Tensor& from) {
   auto rule = std::make_shared<CustomRule>();
   rule->name = "to";
@@ -74,12 +68,30 @@ Tensor make_moved(const Tensor& value, const Tensor& from) {
   return Tensor(node);
 }
 
+}  // namespace
+
+Tensor make_custom(const Tensor& value, std::span<const Tensor> others, std::shared_ptr<const CustomRule> rule) {
+  const NodePtr node = new_custom(value, others, std::move(rule));
+  note_pending(node);
+  return Tensor(node);
+}
+
 std::shared_ptr<const CustomRule> find_custom_rule(const Node& node) {
   Rules& all = rules();
   const std::lock_guard guard(all.mutex);
   const auto found = all.by_node.find(&node);
   return found == all.by_node.end() ? nullptr : found->second;
 }
+
+Tensor Tensor::to(DeviceContext& target, Caller caller) const {
+  const CallerScope scope(caller);
+  if (&target == &device()) return *this;
+  const std::vector<uint8_t> bytes = to_bytes(caller);
+  const Tensor moved = from_bytes(bytes.data(), static_cast<size_t>(numel()), dtype(), shape(), &target);
+  return node()->tracks && grad_mode() ? make_moved(moved, *this) : moved;
+}
+
+Tensor Tensor::to(std::string_view device_id, Caller caller) const { return to(heddle::device(device_id), caller); }
 
 Tensor decompose_custom(const Node& node) { return Tensor(node.inputs[0]); }
 

@@ -32,9 +32,6 @@ struct CustomRule {
 
 // value (floating), with that rule. Tracks when one of the arguments does.
 Tensor make_custom(const Tensor& value, std::span<const Tensor> others, std::shared_ptr<const CustomRule> rule);
-// `value`, a leaf on another device, as what `from` is there: cotangents and tangents move between the two devices. It
-// has its value from the first, so that no capture reaches back to the other device.
-Tensor make_moved(const Tensor& value, const Tensor& from);
 // Null for other nodes.
 std::shared_ptr<const CustomRule> find_custom_rule(const Node& node);
 

@@ -8,7 +8,7 @@
 
 #include <span>
 
-#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/node_ptr.h"
 
 namespace heddle {
 

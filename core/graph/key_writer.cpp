@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/loop_node.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/op/user_row.h"
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "heddle/core/base/error.h"
-#include "heddle/core/graph/checkpoint.h"
 #include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/recompute_scope.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle {

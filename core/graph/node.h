@@ -17,6 +17,7 @@
 #include "heddle/core/base/dtype.h"
 #include "heddle/core/base/shape.h"
 #include "heddle/core/base/view.h"
+#include "heddle/core/device/context.h"
 #include "heddle/core/device/storage.h"
 #include "heddle/core/graph/node_ptr.h"
 #include "heddle/core/op/op.h"

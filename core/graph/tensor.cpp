@@ -8,13 +8,12 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/locked_device.h"
-#include "heddle/core/graph/custom.h"
 #include "heddle/core/graph/evaluate.h"
 #include "heddle/core/graph/host_indices.h"
+#include "heddle/core/graph/observation.h"
 #include "heddle/core/graph/read_value.h"
 #include "heddle/core/graph/trace.h"
 #include "heddle/core/graph/transform.h"
-#include "heddle/core/graph/watched.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle {
@@ -196,15 +195,6 @@ std::vector<int64_t> Tensor::to_integers(Caller caller) const {
   return host_array_from_bytes(to_bytes(caller).data(), shape(), dtype()).ints;
 }
 
-Tensor Tensor::to(DeviceContext& target, Caller caller) const {
-  const CallerScope scope(caller);
-  if (&target == &device()) return *this;
-  const std::vector<uint8_t> bytes = to_bytes(caller);
-  const Tensor moved = from_bytes(bytes.data(), static_cast<size_t>(numel()), dtype(), shape(), &target);
-  return node()->tracks && grad_mode() ? make_moved(moved, *this) : moved;
-}
-
-Tensor Tensor::to(std::string_view device_id, Caller caller) const { return to(heddle::device(device_id), caller); }
 Tensor Tensor::to(DType type, Caller caller) const {
   const CallerScope scope(caller);
   return dtype() == type ? *this : Tensor(make_node(ops::cast_op, {node()}, {}, shape(), type));

@@ -6,7 +6,8 @@
 // dtype and device of a Tensor never change, except through assign() of its value (same shape and dtype). Errors: those
 // of the functions that methods stand for. Thread safety: recording is per thread; one Tensor may be read by several
 // threads once it has a value. Methods that stand for functions, and x[...], are defined in core/functions
-// (methods.cpp, shape/subscript.cpp): this room knows nothing of functions.
+// (methods.cpp, shape/subscript.cpp): this room knows nothing of functions; to(device), whose
+// derivative is given by hand, in core/graph/custom.cpp.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ class Tensor {
  public:
   Tensor() = default;  // empty handle: defined() is false
   explicit Tensor(NodePtr node);
-  // Copies share the value. While compile() looks on, handles report what is done with them (core/graph/trace.h).
+  // Copies share the value. While compile() looks on, handles report what is done with them
+  // (core/graph/trace_hooks.h).
   Tensor(const Tensor& other) : impl_(other.impl_) {
     if (trace::any()) [[unlikely]]
       trace::copied(other, *this);
@@ -220,7 +222,7 @@ class Tensor {
   const NodePtr& node() const;
   const std::shared_ptr<TensorImpl>& impl() const { return impl_; }
   explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
-  // For core/graph/trace.cpp: reports its destruction from now on.
+  // For core/graph/trace_handles.cpp: reports its destruction from now on.
   void mark_watched() const { __atomic_store_n(&watched_, true, __ATOMIC_RELAXED); }
 
  private:

@@ -5,10 +5,9 @@
 // written, TensorImpl every state that is made, and whoever puts a number of the host into the graph reports where the
 // next one comes from. Invariants: a handle that was destroyed meanwhile is forgotten; `before` is what a handle
 // referred to when it was first touched; states keep what they name alive. Thread safety: a trace belongs to its
-// thread. Watched handles are process-wide, under a lock of their own.
+// thread. What it hears of handles comes from core/graph/trace_handles.h, which knows tensors; here they are addresses.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -68,9 +67,10 @@ class Trace {
   // The function is done; what was learnt stays.
   void end();
 
-  // Called by Tensor and TensorImpl.
-  void touch(const Tensor& handle);
-  void forget(const Tensor& handle) { handles.erase(&handle); }
+  // A handle is read or written, which has that state. True when the state was there before and is met for the first
+  // time: `states` is to get it.
+  bool touch(const Tensor* handle, const std::shared_ptr<TensorImpl>& impl);
+  void forget(const Tensor* handle) { handles.erase(handle); }
 
  private:
   Trace* before_;
@@ -91,10 +91,6 @@ void effect(std::function<void()> repeat);
 void source(const NodePtr& leaf, std::function<HostValue()> next);
 // What happens cannot be repeated without running the function.
 void refuse(const std::string& why);
-
-// Sets `valid` to false when the handle is destroyed.
-void watch(const Tensor& handle, std::shared_ptr<std::atomic<bool>> valid);
-void unwatch(const Tensor* handle, const std::shared_ptr<std::atomic<bool>>& valid);
 
 }  // namespace trace
 

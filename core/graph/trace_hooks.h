@@ -17,7 +17,8 @@ namespace trace {
 extern int active;
 inline bool any() { return __atomic_load_n(&active, __ATOMIC_RELAXED) != 0; }
 
-// Slow paths of Tensor: no effect unless this thread traces.
+// Slow paths of Tensor: no effect unless this thread traces. Tensor stands below what they need: they are defined in
+// core/graph/trace_handles.cpp.
 void touched(const Tensor& handle) noexcept;
 void moved(const Tensor& from, const Tensor& to) noexcept;     // before `to` takes over what `from` has
 void copied(const Tensor& from, const Tensor& made) noexcept;  // `made` is new

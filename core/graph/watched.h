@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heddle/core/base/callable.h"
+#include "heddle/core/graph/observation.h"
 #include "heddle/core/graph/tensor.h"
 
 namespace heddle {
@@ -22,8 +23,6 @@ struct HostArray;
 // that is not taken a value is -1.
 using Judge = Callable<void(const HostArray& value)>;
 void watch(const Tensor& value, Judge judge);
-// Called by an observation when what it asked for has been computed.
-void throw_watched();
 
 // While alive, a function runs over placeholders. When an exception leaves it, what the function had watched is
 // forgotten.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heddle/core/dialect/kernel_file.h"
-#include "heddle/core/lower/lower.h"
+#include "heddle/core/lower/lower_input.h"
 
 namespace heddle {
 

@@ -4,7 +4,7 @@
 // functions.
 #pragma once
 
-#include "heddle/core/lower/lower.h"
+#include "heddle/core/lower/lower_input.h"
 
 namespace heddle {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "heddle/core/base/ascii.h"
-#include "heddle/core/lower/emit.h"
+#include "heddle/core/dialect/types.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle {

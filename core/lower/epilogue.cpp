@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "heddle/core/lower/axes.h"
 #include "heddle/core/lower/emit_text.h"
 
 namespace heddle {

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/core/lower/lower.h"
+#include "heddle/core/lower/emit.h"
+#include "heddle/core/lower/lower_input.h"
 
 namespace heddle {
 

@@ -21,13 +21,15 @@ constexpr int64_t most_waiting_bytes =
 class HorizontalFusion {
  public:
   HorizontalFusion(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels,
-                   const std::vector<const Group*>& groups, const Caps& caps, const LowerOptions& options)
+                   const std::vector<const Group*>& groups, const Caps& caps, const LowerOptions& options,
+                   LoweredKernel (*lower_group)(const LowerInput& in))
       : varies_(anything_varies(scheduled.graph)),
         scheduled_(scheduled),
         kernels_(std::move(kernels)),
         groups_(groups),
         caps_(caps),
-        options_(options) {
+        options_(options),
+        lower_group_(lower_group) {
     options_.joined = true;
   }
 
@@ -53,7 +55,7 @@ class HorizontalFusion {
     for (const auto& [print, members] : alike) {
       if (members.size() < 2) continue;
       for (size_t k : members) {
-        joined_[k] = lower_group({scheduled_, *groups_[k], caps_, options_});
+        joined_[k] = lower_group_({scheduled_, *groups_[k], caps_, options_});
         const KernelSource& source = joined_[k].source;
         if (source.buffers.size() > caps_.max_bindings || joined_[k].joined[0].constants.size() > most_joined_numbers)
           continue;
@@ -181,6 +183,7 @@ class HorizontalFusion {
   const std::vector<const Group*>& groups_;
   const Caps& caps_;
   LowerOptions options_;
+  LoweredKernel (*lower_group_)(const LowerInput& in);
   std::vector<LoweredKernel> joined_;  // by kernel; empty where there was no reason to lower it again
   std::vector<int> class_of_;          // by kernel; -1: none
   std::vector<size_t> class_sizes_;
@@ -191,8 +194,9 @@ class HorizontalFusion {
 
 std::vector<LoweredKernel> fuse_horizontally(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels,
                                              const std::vector<const Group*>& groups, const Caps& caps,
-                                             const LowerOptions& options) {
-  return HorizontalFusion(scheduled, std::move(kernels), groups, caps, options).run();
+                                             const LowerOptions& options,
+                                             LoweredKernel (*lower_group)(const LowerInput& in)) {
+  return HorizontalFusion(scheduled, std::move(kernels), groups, caps, options, lower_group).run();
 }
 
 void make_joined(KernelSource& source, size_t constants) {

@@ -12,16 +12,18 @@
 // for others. Thread safety: pure functions.
 #pragma once
 
-#include "heddle/core/lower/lower.h"
+#include "heddle/core/lower/lower_input.h"
 
 namespace heddle {
 
 constexpr size_t most_joined_numbers = 96;  // in a row of the table
 
 // Reorders and joins `kernels` (groups[i] is the group of kernel i); those that have no equal stay as they are.
+// `lower_group` lowers one of them anew (core/lower/lower.cpp).
 std::vector<LoweredKernel> fuse_horizontally(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels,
                                              const std::vector<const Group*>& groups, const Caps& caps,
-                                             const LowerOptions& options);
+                                             const LowerOptions& options,
+                                             LoweredKernel (*lower_group)(const LowerInput& in));
 
 // Turns the text of one joined row, with `constants` numbers t_c0.. and a base t_o0.. for each buffer, into a kernel
 // that reads them from a table:

@@ -7,11 +7,13 @@
 #include <stdexcept>
 
 #include "heddle/core/base/error.h"
-#include "heddle/core/base/integers.h"
-#include "heddle/core/dialect/printer.h"
 #include "heddle/core/ir/source_lines.h"
 #include "heddle/core/lower/body_lowering.h"
 #include "heddle/core/lower/horizontal.h"
+#include "heddle/core/lower/lower_elementwise.h"
+#include "heddle/core/lower/lower_loop.h"
+#include "heddle/core/lower/lower_matmul.h"
+#include "heddle/core/lower/lower_reduce.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/schedule/kernel_order.h"
 
@@ -19,71 +21,6 @@ namespace heddle {
 
 LowerOptions lower_options(const Caps& caps, PassSet passes) {
   return {.loop_lanes = caps.machine() == Machine::cpu_loops, .passes = passes};
-}
-
-int64_t extent(const std::vector<Axis>& axes) {
-  int64_t n = 1;
-  for (const Axis& axis : axes) n *= axis.size;
-  return n;
-}
-
-std::vector<Axis> merge_axes(Emitter& emitter, const Shape& shape, int first, const std::string& prefix) {
-  std::vector<Axis> axes;
-  for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] == 1) continue;
-    const int variable = first + d;
-    const bool merges =
-        !axes.empty() && std::all_of(emitter.printed().begin(), emitter.printed().end(), [&](const Index& index) {
-          return index.coefficient(axes.back().variable) == index.coefficient(variable) * shape[d];
-        });
-    if (merges) {
-      emitter.names[axes.back().variable].clear();
-      axes.back() = {variable, axes.back().size * shape[d]};
-    } else {
-      axes.push_back({variable, shape[d]});
-    }
-  }
-  for (size_t i = 0; i < axes.size(); ++i) emitter.names[axes[i].variable] = fmt::format("{}{}", prefix, i);
-  return axes;
-}
-
-void split_index(Emitter& emitter, const std::vector<Axis>& axes, const std::string& flat) {
-  std::string rest = flat;
-  for (size_t i = axes.size(); i-- > 0;) {
-    const std::string& name = emitter.names[axes[i].variable];
-    if (i == 0) {
-      emitter.line(fmt::format("int {} = {};", name, rest));
-      break;
-    }
-    const std::string size = emitter.constant(axes[i].size);
-    emitter.line(fmt::format("int {} = {} % {};", name, rest, size));
-    const std::string next = fmt::format("{}_rest", name);
-    emitter.line(fmt::format("int {} = {} / {};", next, rest, size));
-    rest = next;
-  }
-}
-
-LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups) {
-  LoweredKernel kernel;
-  kernel.parallel = !emitter.varying();
-  kernel.sized = emitter.varying() && emitter.overflowed();
-  kernel.source.name = emitter.kernel_name();
-  kernel.source.buffers = emitter.buffers();
-  kernel.source.constants = emitter.constant_params();
-  kernel.source.group = lanes;
-  kernel.source.helpers = emitter.helpers();
-  if (emitter.moves_bits()) kernel.source.defines.emplace_back(half_bits_define, "1");
-  kernel.source.body = emitter.take_text();
-  if (emitter.joined()) {
-    kernel.joined.push_back({emitter.slots(), emitter.constant_values(), groups});
-    make_joined(kernel.source, emitter.constant_values().size());
-    return kernel;
-  }
-  kernel.bindings = emitter.slots();
-  kernel.constants = emitter.constant_values();
-  const auto grid = fold_groups(groups, in.caps);
-  std::copy(grid.begin(), grid.end(), kernel.groups);
-  return kernel;
 }
 
 namespace {
@@ -130,10 +67,6 @@ void check_loops(const LoweredKernel& kernel, const Caps& caps) {
                   kernel.source.name, iterations, caps.max_loop_iterations));
 }
 
-}  // namespace
-
-namespace {
-
 LoweredKernel lower_by_kind(const LowerInput& in) {
   LoweredKernel kernel;
   switch (in.group.kind) {
@@ -169,8 +102,6 @@ LoweredKernel with_numbers_in_table(const LowerInput& in, LoweredKernel kernel) 
   return other;
 }
 
-}  // namespace
-
 LoweredKernel lower_group(const LowerInput& in) {
   LoweredKernel kernel = lower_by_kind(in);
   if (kernel.sized && (in.group.kind == GroupKind::elementwise || in.group.kind == GroupKind::reduce))
@@ -183,8 +114,6 @@ LoweredKernel lower_group(const LowerInput& in) {
   kernel.vertices.insert(kernel.vertices.end(), in.group.inlined.begin(), in.group.inlined.end());
   return kernel;
 }
-
-namespace {
 
 // What a device refuses is refused with the place of the operation.
 LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group, const Caps& caps,
@@ -229,7 +158,7 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
     ordered_groups.push_back(groups[k]);
   }
   return options.passes.has(Pass::horizontal)
-             ? fuse_horizontally(scheduled, std::move(ordered), ordered_groups, caps, options)
+             ? fuse_horizontally(scheduled, std::move(ordered), ordered_groups, caps, options, lower_group)
              : ordered;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "heddle/core/contract/grid.h"
 #include "heddle/core/dialect/kernel_file.h"
 #include "heddle/core/functions/nn/attention_kernel.h"
 #include "heddle/core/ir/attention_vertex.h"

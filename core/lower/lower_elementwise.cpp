@@ -11,6 +11,7 @@
 #include "heddle/core/base/integers.h"
 #include "heddle/core/functions/user/user_definition.h"
 #include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/lower/finish.h"
 
 namespace heddle {
 

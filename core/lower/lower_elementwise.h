@@ -1,14 +1,17 @@
-// What the two files that lower elementwise groups share.
+// Lowering of elementwise groups, and what its two files share.
 //
 // Invariants: an emitter here has learnt its indices, and its axes are merged. Thread safety: pure functions.
 #pragma once
 
 #include <optional>
 
-#include "heddle/core/lower/lower.h"
+#include "heddle/core/lower/axes.h"
+#include "heddle/core/lower/lower_input.h"
 #include "heddle/core/tiles/generated_tiles.h"
 
 namespace heddle {
+
+LoweredKernel lower_elementwise(const LowerInput& in);
 
 // Computes and stores everything at the index that the emitter's variables name.
 void emit_elementwise(Emitter& e);

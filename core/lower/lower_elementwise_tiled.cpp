@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "heddle/core/base/integers.h"
+#include "heddle/core/lower/finish.h"
 #include "heddle/core/lower/lower_elementwise.h"
 
 namespace heddle {

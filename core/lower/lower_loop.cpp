@@ -1,7 +1,8 @@
 // Loops: no text of their own; the operands and results that the body's kernels are bound to.
+#include "heddle/core/lower/lower_loop.h"
+
 #include <fmt/format.h>
 
-#include "heddle/core/lower/lower.h"
 #include "heddle/core/lower/operand.h"
 
 namespace heddle {

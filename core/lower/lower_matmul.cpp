@@ -1,5 +1,7 @@
 // Matmul groups: shaders/matmul.hk with the group's elementwise work as its epilogue, and cheap unary functions of an
 // operand as its prologue.
+#include "heddle/core/lower/lower_matmul.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +13,6 @@
 #include "heddle/core/ir/dynamic_sizes.h"
 #include "heddle/core/ir/matmul_batch.h"
 #include "heddle/core/lower/epilogue.h"
-#include "heddle/core/lower/lower.h"
 #include "heddle/core/lower/operand.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/tiles/inexact.h"

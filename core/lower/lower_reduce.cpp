@@ -4,6 +4,8 @@
 //
 // Four loop structures from two choices: along which axis lanes run (the row itself, or neighbouring rows), and what a
 // lane is (a work item, or an iteration of a vectorised loop).
+#include "heddle/core/lower/lower_reduce.h"
+
 #include "heddle/core/lower/reduce_items.h"
 #include "heddle/core/lower/reduce_loops.h"
 

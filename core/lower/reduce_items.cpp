@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "heddle/core/base/integers.h"
+#include "heddle/core/lower/finish.h"
 #include "heddle/core/tiles/generated_tiles.h"
 
 namespace heddle {

@@ -8,6 +8,7 @@
 
 #include "heddle/core/base/integers.h"
 #include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/lower/finish.h"
 #include "heddle/core/tiles/generated_tiles.h"
 
 namespace heddle {

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "heddle/core/ir/group_access.h"
-#include "heddle/core/lower/lower.h"
+#include "heddle/core/lower/axes.h"
+#include "heddle/core/lower/lower_input.h"
 #include "heddle/core/lower/row_phases.h"
 
 namespace heddle {

@@ -105,7 +105,7 @@ struct MergeAttrs {
 };
 Attrs merge_attrs(bool descending, int64_t run, int64_t kept);
 
-// loop_result (core/graph/loop.h).
+// loop_result (core/graph/loop_node.h).
 struct LoopResultAttrs {
   LoopResultAttrs(bool all, int64_t of) : stacked(all), index(static_cast<int>(of)) {}
   explicit LoopResultAttrs(const Attrs& attrs) : LoopResultAttrs(attrs.ints[0] != 0, attrs.ints[1]) {}

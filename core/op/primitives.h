@@ -53,7 +53,7 @@
 // assign           effect       target, value   -                            value; writes it into the target's storage
 // cholesky lu solve_triangular linear_solve det qr eigh svd   fused          core/functions/linalg/linalg_rows.h
 // custom           fused                                                     core/graph/custom.h
-// loop_arg, loop, loop_result, while_result   leaf, effect                   core/graph/loop.h
+// loop_arg, loop, loop_result, while_result   leaf, effect                   core/graph/loop_node.h
 // clang-format on
 //
 // Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.

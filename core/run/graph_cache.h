@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "heddle/core/device/context.h"
-#include "heddle/core/device/locked_device.h"
+#include "heddle/core/device/device_cache.h"
 #include "heddle/core/ir/dynamic_sizes.h"
 
 namespace heddle {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "heddle/core/run/launcher.h"
+#include "heddle/core/device/locked_device.h"
 #include "heddle/core/run/replay.h"
 
 namespace heddle {
@@ -46,7 +46,7 @@ void LaunchMemory::grow(DeviceContext& device, size_t number, size_t block, uint
   std::vector<StoragePtr>& blocks = arenas_[number].blocks;
   if (blocks.size() > block && blocks[block]) {  // the larger one takes its place: nobody may keep it
     blocks[block].reset();
-    for (Launcher* launcher : launchers_) launcher->forget_recordings(number);
+    for (ArenaUser* user : users_) user->forget_recordings(number);
   }
   StoragePtr made = device.allocate(bytes);  // may clear() this, when memory is short
   if (blocks.size() <= block) blocks.resize(block + 1);

@@ -15,12 +15,22 @@
 #include <vector>
 
 #include "heddle/core/device/context.h"
-#include "heddle/core/device/locked_device.h"
+#include "heddle/core/device/device_cache.h"
 
 namespace heddle {
 
 class HostBlock;
-class Launcher;
+
+// Who keeps recordings that are bound to arenas: a launcher.
+class ArenaUser {
+ public:
+  // Gives back the arena of that number, that recordings are bound to; the next run on it records anew. Under the
+  // device's lock.
+  virtual void forget_recordings(size_t arena) = 0;
+
+ protected:
+  ~ArenaUser() = default;
+};
 
 // Memory for temporaries, and page-locked memory for values that graphs offload; each block as large as the largest
 // image asked for.
@@ -58,9 +68,9 @@ class LaunchMemory final : public DeviceCache {
   // The first arena that nobody has, with blocks of at least `bytes` and page-locked memory of `host_bytes`.
   ArenaTurn take_arena(DeviceContext& device, const std::vector<uint64_t>& bytes, uint64_t host_bytes);
   size_t arenas() const { return arenas_.size(); }
-  // Launchers that may hold recordings.
-  void add(Launcher& launcher) { launchers_.push_back(&launcher); }
-  void remove(Launcher& launcher) { std::erase(launchers_, &launcher); }
+  // Who may hold recordings.
+  void add(ArenaUser& user) { users_.push_back(&user); }
+  void remove(ArenaUser& user) { std::erase(users_, &user); }
 
   void clear() override;
   uint64_t arena_bytes() const override;
@@ -68,7 +78,7 @@ class LaunchMemory final : public DeviceCache {
  private:
   void grow(DeviceContext& device, size_t number, size_t block, uint64_t bytes);
 
-  std::vector<Launcher*> launchers_;
+  std::vector<ArenaUser*> users_;
   std::deque<Arena> arenas_;  // by number; none is ever removed
 };
 // The device's own; it is used under the device's lock.

@@ -25,13 +25,12 @@
 #include "heddle/core/run/commands.h"
 #include "heddle/core/run/graph_result.h"
 #include "heddle/core/run/image.h"
+#include "heddle/core/run/launch_memory.h"
 #include "heddle/core/run/replay.h"
 
 namespace heddle {
 
-class ArenaTurn;
-
-class Launcher {
+class Launcher final : private ArenaUser {
  public:
   // DeviceError when the image was made for another device or driver; CompileError.
   Launcher(DeviceContext& device, GraphImage image);
@@ -55,9 +54,7 @@ class Launcher {
   // Enqueues the image. `own`: storages of an earlier run that nobody needs any more, instead of new ones. Without
   // `between` all segments are submitted at once.
   GraphResult run(const Inputs& inputs, const std::vector<StoragePtr>* own = nullptr, const Between& between = {});
-  // Gives back the arena of that number, that recordings are bound to; the next run on it records anew. Under the
-  // device's lock.
-  void forget_recordings(size_t arena);
+  void forget_recordings(size_t arena) override;
 
   const GraphImage& image() const { return image_; }
   // Most bytes that the device held when the image was submitted; 0: not yet.

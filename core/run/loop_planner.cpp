@@ -13,7 +13,6 @@
 #include "heddle/core/memory/planned_loop.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
-#include "heddle/core/run/planner.h"
 #include "heddle/core/simplify/simplifier.h"
 
 namespace heddle {
@@ -31,14 +30,13 @@ struct Output {
 class LoopPlanner {
  public:
   // `inputs` of the loop and everything that is added are vertices of `out`.
-  LoopPlanner(Graph& out, const IrNode& node, std::vector<int> inputs, const Caps& caps, bool fuse, PassSet passes)
+  LoopPlanner(Graph& out, const IrNode& node, std::vector<int> inputs, const Caps& caps, const BodyPlanner& planner)
       : out_(out),
         source_(*node.loop),
         shape_(source_.shape),
         inputs_(std::move(inputs)),
         caps_(caps),
-        fuse_(fuse),
-        passes_(passes),
+        planner_(planner),
         origin_(node.origin),
         body_(source_.body),
         planned_(std::make_shared<PlannedLoop>()) {
@@ -150,7 +148,7 @@ class LoopPlanner {
   void plan_body() {
     for (const Output& output : outputs_) body_.outputs.push_back({output.vertex, 0});
     // Without the pass too (one operation at a time): what nobody asks for may read carries that are not kept.
-    Graph prepared = drop_dead(prepare(body_, caps_, fuse_, passes_));
+    Graph prepared = drop_dead(planner_.prepare(body_));
     std::vector<Output> merged;
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Output& output = outputs_[i];
@@ -172,7 +170,7 @@ class LoopPlanner {
     prepared.outputs.clear();
     for (size_t o = 0; o < outputs_.size(); ++o) prepared.outputs.push_back({outputs_[o].vertex, output_slot(o)});
     for (const Output& output : outputs_) values_.push_back(prepared.nodes[static_cast<size_t>(output.vertex)]);
-    planned_->body = make_plan(std::move(prepared), caps_, fuse_, passes_);
+    planned_->body = planner_.plan(std::move(prepared));
     for (const OutputPlan& output : planned_->body.scheduled.outputs) {
       if (output.copy_back || !output.view.is_dense())
         throw std::logic_error("[plan] an output of a loop's body is not where it belongs");
@@ -325,8 +323,7 @@ class LoopPlanner {
   const LoopShape shape_;
   std::vector<int> inputs_;
   const Caps& caps_;
-  bool fuse_;
-  PassSet passes_;
+  const BodyPlanner& planner_;
   int origin_;
   Graph body_;
   std::shared_ptr<PlannedLoop> planned_;
@@ -341,7 +338,7 @@ class LoopPlanner {
 
 }  // namespace
 
-Graph plan_loops(Graph graph, const Caps& caps, bool fuse, PassSet passes) {
+Graph plan_loops(Graph graph, const Caps& caps, const BodyPlanner& planner) {
   std::map<int, std::vector<int>> asking;  // by loop
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].op == &ops::loop_result_op) asking[graph.nodes[i].inputs[0]].push_back(static_cast<int>(i));
@@ -360,7 +357,7 @@ Graph plan_loops(Graph graph, const Caps& caps, bool fuse, PassSet passes) {
     const std::vector<int>& results = asking[static_cast<int>(i)];
     std::vector<std::vector<int64_t>> wanted;
     for (int result : results) wanted.push_back(graph.nodes[static_cast<size_t>(result)].attrs.ints);
-    const std::vector<int> made = LoopPlanner(out, node, node.inputs, caps, fuse, passes).run(wanted);
+    const std::vector<int> made = LoopPlanner(out, node, node.inputs, caps, planner).run(wanted);
     for (size_t r = 0; r < results.size(); ++r) to[static_cast<size_t>(results[r])] = made[r];
   }
   for (const IrOutput& output : graph.outputs)

@@ -12,13 +12,21 @@
 // no operand. Thread safety: pure functions.
 #pragma once
 
+#include <functional>
+
 #include "heddle/core/contract/device.h"
 #include "heddle/core/ir/ir.h"
-#include "heddle/core/simplify/passes.h"
+#include "heddle/core/memory/plan.h"
 
 namespace heddle {
 
-// Loops of `graph` get their plans. With `fuse` false as the graph around them: one kernel a vertex.
-Graph plan_loops(Graph graph, const Caps& caps, bool fuse, PassSet passes);
+// How a body becomes a plan: as a graph that is no body does (core/run/planner.h).
+struct BodyPlanner {
+  std::function<Graph(const Graph& imported)> prepare;
+  std::function<Plan(Graph prepared)> plan;
+};
+
+// Loops of `graph` get their plans.
+Graph plan_loops(Graph graph, const Caps& caps, const BodyPlanner& planner);
 
 }  // namespace heddle

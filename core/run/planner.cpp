@@ -44,7 +44,11 @@ Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, cons
   const ScheduleLimits limits{.max_bindings = caps.max_bindings,
                               .passes = fuse ? passes : passes.without(Pass::fuse),
                               .counted_loops = caps.max_loop_iterations < UINT64_MAX};
-  plan.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse, passes), limits);
+  const BodyPlanner bodies{
+      [&](const Graph& body) { return prepare(body, caps, fuse, passes); },
+      [&](Graph body) { return make_plan(std::move(body), caps, fuse, passes); },
+  };
+  plan.scheduled = schedule(plan_loops(std::move(prepared), caps, bodies), limits);
   plan.kernels = lower(plan.scheduled, caps, lower_options(caps, passes));
   const uint64_t host_bytes = fuse ? add_transfers(plan.scheduled, plan.kernels, caps) : 0;
   plan.memory = plan_memory(plan.scheduled, plan.kernels, caps);

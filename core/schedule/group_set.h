@@ -9,7 +9,7 @@
 
 #include "heddle/core/ir/groups.h"
 #include "heddle/core/schedule/dependencies.h"
-#include "heddle/core/schedule/schedule.h"
+#include "heddle/core/schedule/schedule_limits.h"
 
 namespace heddle {
 

@@ -7,19 +7,10 @@
 // matmul or body. Thread safety: pure function of its input.
 #pragma once
 
-#include <cstdint>
-
 #include "heddle/core/ir/groups.h"
-#include "heddle/core/simplify/passes.h"
+#include "heddle/core/schedule/schedule_limits.h"
 
 namespace heddle {
-
-struct ScheduleLimits {
-  uint32_t max_bindings = 8;
-  PassSet passes = PassSet::all();  // fuse (without it one kernel a vertex: eager mode and tests), siblings, cheap
-  // A driver ends long loops: loops of a user's text stay out of loops over rows and products.
-  bool counted_loops = false;
-};
 
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits);
 

@@ -6,7 +6,9 @@
 // pure.
 #pragma once
 
-#include "heddle/core/tiles/matmul_tiles.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/tiles/matmul_problem.h"
 
 namespace heddle {
 

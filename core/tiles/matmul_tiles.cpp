@@ -191,18 +191,6 @@ int64_t pick_matmul_parts(const Caps& caps, const MatmulProblem& p) {
   return std::min(p.K, std::max({int64_t{1}, least, chosen.at("PARTS")}));
 }
 
-int64_t matmul_wide(DType dtype, const MatmulStrides& s, int64_t rows, int64_t columns) {
-  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::i8) return 0;
-  // With two unit strides one dimension has length 1 (or they overlap): no run of 16 bytes.
-  if ((s.first == 1) == (s.second == 1)) return 0;
-  const int64_t run = 16 / static_cast<int64_t>(size_of(dtype));
-  const int64_t step = s.second == 1 ? s.first : s.second, length = s.second == 1 ? columns : rows;
-  for (const int64_t x : {s.offset, s.batch1, s.batch2, step, length}) {
-    if (x % run != 0) return 0;
-  }
-  return run;
-}
-
 Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   Row row = any_lanes;
   // The other schedules hold their sums in f32, but for bytes on GPUs.

@@ -1,6 +1,7 @@
 // Who may include whom: tools -> train -> nn, data -> io, autograd -> core <- backend_*; driver headers only in
-// backends. A room of core/ includes itself and those before it.
+// backends. A room of core/ includes itself and those before it, and its modules include each other in no circle.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -178,6 +179,62 @@ TEST(IncludeDirection, TheRoomsOfCoreKeepTheirOrder) {
     }
     EXPECT_TRUE(lines > 0 && lines <= 10) << "core/" << room << "/README.md: " << lines << " lines";
   }
+}
+
+// Module -> those that its files include. A module is a .h and .cpp of one name in one folder.
+using Includes = std::map<std::string, std::set<std::string>>;
+std::string module_of(const std::string& path) { return path.substr(0, path.rfind('.')); }
+
+Includes modules_of_core() {
+  Includes modules;
+  for (const fs::path& path : sources("core")) {
+    const std::string module = module_of(fs::relative(path, HEDDLE_SOURCE_DIR).string());
+    std::set<std::string>& targets = modules[module];
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) {
+      const std::string target = included(line);
+      if (target.rfind("core/", 0) == 0 && module_of(target) != module) targets.insert(module_of(target));
+    }
+  }
+  return modules;
+}
+
+// Depth first: one circle for each include that leads back to a module that is open.
+void walk(const std::string& module, const Includes& includes, std::set<std::string>& seen,
+          std::vector<std::string>& open, std::vector<std::string>& circles) {
+  if (!seen.insert(module).second || includes.count(module) == 0) return;
+  open.push_back(module);
+  for (const std::string& target : includes.at(module)) {
+    const auto first = std::find(open.begin(), open.end(), target);
+    if (first != open.end())
+      circles.push_back(fmt::format("{} -> {}", fmt::join(first, open.end(), " -> "), target));
+    else
+      walk(target, includes, seen, open, circles);
+  }
+  open.pop_back();
+}
+
+// Each as "a -> b -> a"; none when no modules include each other.
+std::vector<std::string> circles_of(const Includes& includes) {
+  std::set<std::string> seen;
+  std::vector<std::string> open, circles;
+  for (const auto& [module, targets] : includes) walk(module, includes, seen, open, circles);
+  return circles;
+}
+
+TEST(IncludeDirection, NoModulesOfCoreIncludeEachOtherInACircle) {
+  const Includes modules = modules_of_core();
+  EXPECT_GT(modules.size(), 200u);  // the walk really found them
+  for (const std::string& circle : circles_of(modules)) ADD_FAILURE() << circle;
+}
+
+TEST(IncludeDirection, CirclesAreFound) {
+  using Found = std::vector<std::string>;
+  EXPECT_EQ(circles_of({{"a", {"b", "c"}}, {"b", {"c"}}, {"c", {}}}), Found());
+  EXPECT_EQ(circles_of({{"a", {"no module"}}, {"b", {}}}), Found());
+  EXPECT_EQ(circles_of({{"a", {"b"}}, {"b", {"a"}}}), Found{"a -> b -> a"});
+  EXPECT_EQ(circles_of({{"a", {"b"}}, {"b", {"c"}}, {"c", {"d"}}, {"d", {"b"}}}), Found{"b -> c -> d -> b"});
+  EXPECT_EQ(module_of("core/graph/tensor.h"), module_of("core/graph/tensor.cpp"));
 }
 
 TEST(IncludeDirection, FoldersStopAtTheirLastRoom) {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "heddle/core/base/error.h"
 #include "heddle/core/base/host_array.h"
 #include "heddle/core/base/unravel.h"
-#include "heddle/core/functions/linalg/linalg.h"
 #include "heddle/core/graph/loop.h"
 #include "heddle/core/graph/post_order.h"
 #include "heddle/core/graph/trace.h"

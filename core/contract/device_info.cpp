@@ -1,0 +1,35 @@
+#include "heddle/core/contract/device_info.h"
+
+namespace heddle {
+
+std::string_view name_of(DeviceClass c) {
+  switch (c) {
+    case DeviceClass::cpu:
+      return "cpu";
+    case DeviceClass::integrated_gpu:
+      return "integrated_gpu";
+    case DeviceClass::discrete_gpu:
+      return "discrete_gpu";
+    case DeviceClass::reference:
+      return "reference";
+    case DeviceClass::null:
+      return "null";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(Target t) {
+  switch (t) {
+    case Target::none:
+      return "none";
+    case Target::glsl:
+      return "glsl";
+    case Target::opencl:
+      return "opencl";
+    case Target::cuda:
+      return "cuda";
+  }
+  return "unknown";
+}
+
+}  // namespace heddle

@@ -1,0 +1,29 @@
+// PrintOptions: what of a device changes the printed text of a kernel (core/dialect/printer.h). Thread safety: plain
+// values, pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/core/contract/device_info.h"
+
+namespace heddle {
+
+// How kernels of a target reach matrix units (MMA macros of the dialect); `none`: they are emulated.
+enum class MatrixApi : uint8_t { none, cuda_mma, glsl_nv, glsl_khr };
+// Caps::matrix_units lists shapes, operands and sums, "16x16x16 f16 f32; 16x16x32 i8 i32"; on Vulkan after the
+// extension, "KHR: " or "NV: ".
+MatrixApi matrix_api(const Caps& caps);
+
+// What of Caps changes the text; the defaults suit every device.
+struct PrintOptions {
+  bool f16_arithmetic = false;
+  bool subgroup_shuffle = false;
+  bool int8_dot = false;
+  MatrixApi matrix = MatrixApi::none;
+  bool texel_loads = false;
+  bool texel_images =
+      false;  // with texel_loads: storage texel buffers, read by imageLoad; else uniform ones, by texelFetch
+};
+PrintOptions print_options(const Caps& caps);
+
+}  // namespace heddle
