@@ -25,6 +25,14 @@ const Member* Group::find(int node) const {
   return at != members.end() && at->node == node ? &*at : nullptr;
 }
 
+void Group::add(int id, Level level, bool stored) {
+  const auto place =
+      std::lower_bound(members.begin(), members.end(), id, [](const Member& m, int key) { return m.node < key; });
+  members.insert(place, {id, level, stored});
+}
+
+void Group::add_inlined(int id) { inlined.insert(std::lower_bound(inlined.begin(), inlined.end(), id), id); }
+
 int ScheduledGraph::assigned_slot(int vertex) const {
   for (const OutputPlan& output : outputs) {
     if (output.base == vertex && output.in_place()) return output.assign_slot;

@@ -34,6 +34,9 @@ struct Group {
   std::vector<int> inlined;     // computed here at other indices, for one consumer; ascending
   int anchor = -1;              // the matmul, the body's vertex, the loop, or one of the reductions
   const Member* find(int node) const;
+  // Each in its place.
+  void add(int id, Level level, bool stored);
+  void add_inlined(int id);
 };
 
 // How an output of the graph is given its value.

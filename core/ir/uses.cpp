@@ -215,25 +215,6 @@ Shape joined(const Shape& a, const Shape& b) {
 
 }  // namespace
 
-std::vector<bool> find_free_nodes(const Graph& graph) {
-  constexpr int limit = 16;
-  std::vector<int> cost(graph.nodes.size(), 0);
-  std::vector<bool> free_nodes(graph.nodes.size(), false);
-  for (size_t id = 0; id < graph.nodes.size(); ++id) {
-    const IrNode& node = graph.nodes[id];
-    cost[id] = node.leaf >= 0 || node.op->kind == OpKind::constant ? 0 : limit + 1;
-    const bool scalar = node.shape.numel() == 1 && (node.op->kind == OpKind::elementwise || is_view_op(*node.op)) &&
-                        node.op != &copy_op;
-    const bool view = is_view_op(*node.op);
-    if (!scalar && !view) continue;
-    int total = view ? 0 : node.op->cost;
-    for (int input : node.inputs) total += cost[input];
-    cost[id] = std::min(total, limit + 1);
-    free_nodes[id] = !view && total <= limit;
-  }
-  return free_nodes;
-}
-
 Path member_path(const Graph& graph, const Group& group, const Member& member, int input) {
   const IrNode& node = graph.nodes[member.node];
   const Shape& shape = graph.nodes[node.inputs[input]].shape;

@@ -20,8 +20,6 @@ struct Use {
   bool operand = false;  // read by the matmul or body itself, not by generated code
 };
 std::vector<Use> external_uses(const Graph& graph, const Group& group, const std::vector<bool>& free_nodes);
-// Vertices cheap enough to be computed wherever they are needed: scalar arithmetic on leaves.
-std::vector<bool> find_free_nodes(const Graph& graph);
 // The index space at which a member's inputs are read.
 Path member_path(const Graph& graph, const Group& group, const Member& member, int input);
 // Index of every dimension of the vertex at the end of `path`, op by op. Opaque parts print through `print` and

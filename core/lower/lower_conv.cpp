@@ -8,7 +8,7 @@
 #include "heddle/core/ir/conv_problem.h"
 #include "heddle/core/ir/dynamic_sizes.h"
 #include "heddle/core/lower/body_lowering.h"
-#include "heddle/core/lower/epilogue.h"
+#include "heddle/core/lower/lower_elementwise.h"
 #include "heddle/core/lower/operand.h"
 #include "heddle/core/op/attrs.h"
 

@@ -11,6 +11,7 @@
 #include "heddle/core/base/integers.h"
 #include "heddle/core/functions/user/user_definition.h"
 #include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/lower/emit_text.h"
 #include "heddle/core/lower/finish.h"
 
 namespace heddle {
@@ -274,6 +275,33 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   }
   if (quads && !in.options.loop_lanes) return quads_as_items(e, in, axes, tunables);
   return in.options.loop_lanes ? lanes_as_loop(e, in, axes, tunables) : lanes_as_items(e, in, axes, tunables);
+}
+
+std::string print_epilogue(Emitter& e, const LowerInput& in, const std::string& value,
+                           const std::vector<EpilogueBlock>& blocks) {
+  const IrNode& node = in.scheduled.graph.nodes[in.group.anchor];
+  // The first pass learns how everything is indexed, and so which dimensions of a block need no index of their own.
+  e.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
+  e.bind(in.group.anchor, "t_acc");
+  emit_elementwise(e);
+  std::vector<std::vector<Axis>> axes;
+  int first = 0;
+  for (const EpilogueBlock& block : blocks) {
+    const Shape shape(node.shape.dims().subspan(first, block.dimensions));
+    axes.push_back(merge_axes(e, shape, first, "t_" + block.index));
+    first += block.dimensions;
+  }
+  e.start_over();
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (axes[i].empty()) continue;
+    const std::string flat = "t_flat_" + blocks[i].index;
+    e.line(fmt::format("int {} = CAST(int, {});", flat, blocks[i].index));
+    split_index(e, axes[i], flat);
+  }
+  e.line(fmt::format("{} t_acc = {};", dialect_type(node.dtype), wrap_narrow(value, node.dtype)));
+  e.bind(in.group.anchor, "t_acc");
+  emit_elementwise(e);
+  return "{\n" + e.take_text() + "}";
 }
 
 }  // namespace heddle

@@ -1,9 +1,11 @@
-// Lowering of elementwise groups, and what its two files share.
+// Lowering of elementwise work: groups of it, and the epilogues of hand-written bodies; and what its two files share.
 //
 // Invariants: an emitter here has learnt its indices, and its axes are merged. Thread safety: pure functions.
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "heddle/core/lower/axes.h"
 #include "heddle/core/lower/lower_input.h"
@@ -12,6 +14,17 @@
 namespace heddle {
 
 LoweredKernel lower_elementwise(const LowerInput& in);
+
+// The text of a hand-written body's EPILOGUE hook: the group's elementwise members computed from the anchor's value,
+// and stored. The hook's parameters name the value (`value`) and, for each entry of `blocks`, the row-major index over
+// that many dimensions of the anchor's shape, in order. Leaves the emitter with the buffers and constants that the text
+// needs.
+struct EpilogueBlock {
+  int dimensions = 1;
+  std::string index;
+};
+std::string print_epilogue(Emitter& emitter, const LowerInput& in, const std::string& value,
+                           const std::vector<EpilogueBlock>& blocks);
 
 // Computes and stores everything at the index that the emitter's variables name.
 void emit_elementwise(Emitter& e);

@@ -12,7 +12,7 @@
 #include "heddle/core/dialect/kernel_file.h"
 #include "heddle/core/ir/dynamic_sizes.h"
 #include "heddle/core/ir/matmul_batch.h"
-#include "heddle/core/lower/epilogue.h"
+#include "heddle/core/lower/lower_elementwise.h"
 #include "heddle/core/lower/operand.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/tiles/inexact.h"

@@ -12,7 +12,7 @@
 #include "heddle/core/ir/dynamic_sizes.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/op/user_row.h"
-#include "heddle/core/record/numbering.h"
+#include "heddle/core/record/capture.h"
 
 namespace heddle {
 namespace {

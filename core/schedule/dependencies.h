@@ -13,6 +13,9 @@
 
 namespace heddle {
 
+// Vertices cheap enough to be computed wherever they are needed: scalar arithmetic on leaves.
+std::vector<bool> find_free_nodes(const Graph& graph);
+
 class Dependencies {
  public:
   Dependencies(const Graph& graph, const std::vector<bool>& free_nodes, const std::vector<OutputPlan>& outputs);

@@ -1,7 +1,8 @@
 // Grouping: which vertices one kernel computes, decided from users to producers.
 //
-// Purpose: each vertex joins the group of its users where the rules (joining.h) and the limits (group_set.h) allow;
-// otherwise it opens a group of its own. Invariants: every kernel's vertex has a group afterwards. Thread safety: none.
+// Purpose: each vertex joins the group of its users where shapes and accesses (Joining) and the limits (group_set.h)
+// allow; otherwise it opens a group of its own. Invariants: every kernel's vertex has a group afterwards. Thread
+// safety: none.
 #pragma once
 
 #include "heddle/core/schedule/group_set.h"

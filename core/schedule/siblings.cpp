@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "heddle/core/ir/group_access.h"
-#include "heddle/core/schedule/joining.h"
 
 namespace heddle {
 namespace {
@@ -42,9 +41,9 @@ void merge(GroupSet& set, int g, int other) {
   const Group& from = set.groups[other];
   if (set.groups[g].domain != from.domain || !share_read(set, set.groups[g], from)) return;
   Group joined = set.groups[g];
-  for (const Member& member : from.members) add_member(joined, member.node, member.level, member.stored);
+  for (const Member& member : from.members) joined.add(member.node, member.level, member.stored);
   for (int id : from.inlined) {
-    if (!std::binary_search(joined.inlined.begin(), joined.inlined.end(), id)) add_inlined(joined, id);
+    if (!std::binary_search(joined.inlined.begin(), joined.inlined.end(), id)) joined.add_inlined(id);
   }
   if (keep_outputs_only(set, joined)) set.try_merge(g, other, std::move(joined));
 }
