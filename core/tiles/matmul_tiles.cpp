@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "heddle/core/base/integers.h"
+#include "heddle/core/dialect/printer.h"
 #include "heddle/core/tiles/choices.h"
-#include "heddle/core/tiles/matmul_gpu_tiles.h"
 #include "heddle/core/tiles/matmul_schedules.h"
 #include "heddle/core/tiles/tuning.h"
 
@@ -111,6 +113,9 @@ Row pick_cpu(const MatmulProblem& p) {
 }
 
 bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
+bool signed_bytes(const MatmulProblem& p) {
+  return p.a == DType::i8 && p.b == DType::i8 && !p.prologue_a && !p.prologue_b;
+}
 
 // A prologue may make floats of what lies in memory as something else.
 bool multiplies_f32(DType memory, DType value, bool prologue) { return arith(prologue ? value : memory) == DType::f32; }
@@ -135,6 +140,115 @@ Row pick_lavapipe(const MatmulProblem& p) {
   }
   return row;
 }
+
+// ---- GPUs. None of these rows was measured on its device: they are what the hardware's documentation and the practice
+// of its libraries suggest, and the tuner starts from them.
+
+constexpr uint32_t amd = 0x1002, nvidia = 0x10de, intel = 0x8086;
+
+// From the largest tiles to the smallest; the first one that fits the device and gives every compute unit a group is
+// taken.
+struct ClassRows {
+  uint32_t vendor;  // 0: any
+  DeviceClass device_class;
+  Row large, medium, small;
+};
+
+Row tile_row(int64_t tm, int64_t tn, int64_t tk, int64_t rm, int64_t rn, int64_t run, int64_t prefetch, int64_t band) {
+  return {{"SCHEDULE", tiles},    {"TM", tm},    {"TN", tn}, {"TK", tk}, {"RM", rm}, {"RN", rn}, {"RUN", run},
+          {"PREFETCH", prefetch}, {"BAND", band}};
+}
+
+const ClassRows& rows_of(const Caps& caps) {
+  static const ClassRows table[] = {{nvidia, DeviceClass::discrete_gpu, tile_row(128, 128, 16, 8, 8, 4, 1, 8),
+                                     tile_row(64, 64, 16, 4, 4, 4, 1, 8), tile_row(32, 32, 32, 2, 4, 2, 1, 0)},
+                                    {amd, DeviceClass::discrete_gpu, tile_row(128, 64, 16, 8, 4, 4, 1, 8),
+                                     tile_row(64, 64, 16, 4, 4, 4, 1, 0), tile_row(32, 32, 32, 2, 4, 2, 0, 0)},
+                                    {intel, DeviceClass::discrete_gpu, tile_row(64, 64, 16, 8, 4, 4, 1, 4),
+                                     tile_row(64, 64, 16, 4, 4, 4, 0, 0), tile_row(16, 32, 16, 2, 4, 2, 0, 0)},
+                                    {0, DeviceClass::integrated_gpu, tile_row(64, 64, 16, 8, 4, 4, 0, 4),
+                                     tile_row(32, 64, 16, 4, 4, 4, 0, 0), tile_row(16, 32, 16, 2, 4, 2, 0, 0)},
+                                    {0, DeviceClass::discrete_gpu, tile_row(64, 64, 16, 4, 4, 4, 1, 4),
+                                     tile_row(32, 64, 16, 4, 4, 4, 0, 0), tile_row(16, 32, 16, 2, 4, 2, 0, 0)}};
+  for (const ClassRows& rows : table) {
+    if ((rows.vendor == 0 || rows.vendor == caps.vendor_id) && rows.device_class == caps.device_class) return rows;
+  }
+  return table[std::size(table) - 1];
+}
+
+// `depth` is that of one fragment, which is 32 bytes long.
+Row unit_row(int64_t tile, int64_t part, int64_t depth, int64_t stages) {
+  return {{"SCHEDULE", units}, {"TM", tile}, {"TN", tile},       {"TK", 2 * depth},
+          {"WM", part},        {"WN", part}, {"STAGES", stages}, {"BAND", 8}};
+}
+
+// What the fact ELEMENT says; -1: matrix units cannot multiply these types here.
+int64_t element_of(const Caps& caps, const MatmulProblem& p) {
+  const auto has = [&](std::string_view shape) { return caps.matrix_units.find(shape) != std::string::npos; };
+  if (matrix_api(caps) == MatrixApi::none || p.a_value != p.b_value) return -1;
+  if (p.a_value == DType::f16 && has("16x16x16 f16 f32")) return 0;
+  if (p.a_value == DType::bf16 && has("16x16x16 bf16 f32")) return 1;
+  if (p.a_value == DType::f32 && p.tf32 && has("16x16x8 tf32 f32")) return 2;
+  if (p.a_value == DType::i8 && signed_bytes(p) && has("16x16x32 i8 i32")) return 3;
+  return -1;
+}
+
+int64_t groups(const MatmulProblem& p, const Row& row) {
+  const int64_t tm = row.at("TM"), tn = row.at("TN");
+  return p.batch * ceil_div(p.M, tm) * ceil_div(p.N, tn);
+}
+
+// What the problem and the device say: the tuner may then take any schedule that the file accepts.
+void add_facts(const Caps& caps, const MatmulProblem& p, Row& row) {
+  row["A_M1"] = p.a_m1;
+  row["A_K1"] = p.a_k1;
+  row["B_K1"] = p.b_k1;
+  row["B_N1"] = p.b_n1;
+  if (caps.machine() != Machine::simt) {  // the defaults of the file; each fact more is a kernel more
+    if (!caps.texel_loads) return;
+    row["A_WIDE"] = p.a_wide == 4 ? 4 : 0;
+    row["B_WIDE"] = p.b_wide == 4 ? 4 : 0;
+    return;
+  }
+  const int64_t element = element_of(caps, p);
+  row["A_WIDE"] = p.a_wide;
+  row["B_WIDE"] = p.b_wide;
+  row["INT8"] = signed_bytes(p);
+  row["ELEMENT"] = element;
+  row["UNIT_LANES"] = element < 0 ? 1 : caps.subgroup_size;
+}
+
+// Operands that arithmetic in f32 covers, or i8 x i8 without prologues. Fits Caps::shared_bytes and
+// Caps::max_group_lanes.
+Row pick_gpu(const Caps& caps, const MatmulProblem& p) {
+  const KernelFile& file = KernelFile::builtin("matmul");
+  const ClassRows& simple = rows_of(caps);
+  std::vector<Row> candidates;
+  const int64_t element = element_of(caps, p);
+  // Copies that run beside the multiplication pay for tiles in flight; elsewhere one tile leaves room for more groups.
+  const int64_t stages = matrix_api(caps) == MatrixApi::cuda_mma ? 3 : 1;
+  const int64_t depth = element == 3 ? 32 : element == 2 ? 8 : 16;
+  if (element >= 0 && p.M >= 16 && p.N >= 16 && p.K >= depth) {
+    // Small tiles have room for one more; but of tf32 the assembler then spills (NVRTC 13.0, sm_90).
+    const int64_t more = stages > 1 && element != 2 ? stages + 1 : stages;
+    candidates = {unit_row(128, 64, depth, stages), unit_row(64, 32, depth, more), unit_row(32, 16, depth, more)};
+  }
+  candidates.insert(candidates.end(), {simple.large, simple.medium, simple.small});
+  for (Row& row : candidates) {
+    const bool last = row.at("TM") <= 32;
+    if (!last && groups(p, row) < static_cast<int64_t>(caps.compute_units)) continue;
+    Row complete = row;
+    add_facts(caps, p, complete);
+    if (!file.refusal(complete).empty()) continue;
+    KernelFile::Options options;
+    options.tunables = complete;
+    const KernelSource source = file.instantiate(options);
+    if (source.group[0] <= caps.max_group_lanes && shared_bytes(source) <= caps.shared_bytes) return row;
+  }
+  return any_lanes;
+}
+
+// ---- all machines
 
 // How an operand lies: n row-major, t transposed, v a vector (both strides may count as 1), s any strides.
 const char* layout(bool rows1, bool columns1) { return rows1 && columns1 ? "v" : columns1 ? "n" : rows1 ? "t" : "s"; }
@@ -197,25 +311,20 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   const Machine machine = caps.machine();
   const bool plain = !p.prologue_a && !p.prologue_b;
   const bool bytes = is_byte(p.a) && is_byte(p.b) && plain;
-  const bool signed_bytes = p.a == DType::i8 && p.b == DType::i8 && plain;
-  if (signed_bytes && machine == Machine::simt) {
-    row = pick_matmul_gpu(caps, p);
+  if (signed_bytes(p) && machine == Machine::simt) {
+    row = pick_gpu(caps, p);
   } else if (bytes && machine == Machine::cpu_loops && p.M >= 2 && p.N >= 16) {
     row = pick_cpu_bytes(p);
   } else if (multiplies_f32(p.a, p.a_value, p.prologue_a) && multiplies_f32(p.b, p.b_value, p.prologue_b)) {
     if (machine == Machine::simt) {
-      row = pick_matmul_gpu(caps, p);
+      row = pick_gpu(caps, p);
     } else if (machine == Machine::cpu_loops) {
       row = pick_cpu(p);
     } else {
       row = pick_lavapipe(p);
     }
   }
-  row["A_M1"] = p.a_m1;
-  row["A_K1"] = p.a_k1;
-  row["B_K1"] = p.b_k1;
-  row["B_N1"] = p.b_n1;
-  add_matmul_facts(caps, p, row);
+  add_facts(caps, p, row);
   Bindings chosen = tuned(caps, tuning_key(p), row);
   // An entry of a near shape may ask for what this one's facts do not allow.
   return KernelFile::builtin("matmul").refusal(chosen).empty() ? chosen : row;
