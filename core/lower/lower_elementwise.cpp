@@ -1,4 +1,5 @@
-// Elementwise groups: one pass over the output.
+// Elementwise groups: one pass over the output; and the elementwise work of a hand-written body, as the text of its
+// hook.
 //
 // The results are dense, so they are written along the innermost dimension. A load that is contiguous along another one
 // (a transpose) is turned tile by tile: lower_elementwise_tiled.cpp.
@@ -276,6 +277,8 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   if (quads && !in.options.loop_lanes) return quads_as_items(e, in, axes, tunables);
   return in.options.loop_lanes ? lanes_as_loop(e, in, axes, tunables) : lanes_as_items(e, in, axes, tunables);
 }
+
+// ---- epilogues
 
 std::string print_epilogue(Emitter& e, const LowerInput& in, const std::string& value,
                            const std::vector<EpilogueBlock>& blocks) {

@@ -1,8 +1,8 @@
 // pick_matmul: the default schedule of shaders/matmul.hk for a device and a problem.
 //
-// Purpose: one table of defaults by device class, measured but for GPUs; the tuner starts from it. Invariants: the result
-// is accepted by KernelFile::instantiate and gives right results for any sizes, also other than the ones it was picked
-// for (as long as the unit strides and dtypes are the same). Thread safety: pure.
+// Purpose: one table of defaults by device class, measured but for GPUs; the tuner starts from it. Invariants: the
+// result is accepted by KernelFile::instantiate and gives right results for any sizes, also other than the ones it was
+// picked for (as long as the unit strides and dtypes are the same). Thread safety: pure.
 #pragma once
 
 #include <cstdint>
