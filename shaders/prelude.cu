@@ -1,5 +1,5 @@
-//@
 // The Heddle dialect in CUDA C++ (NVRTC, no includes). Language and rules: shaders/README.md. "//@" lines cut this file into sections.
+//@
 typedef unsigned int uint;
 #define FUNC static __device__ __forceinline__
 FUNC uint hk_axis(uint3 v, int d) { return d == 0 ? v.x : d == 1 ? v.y : v.z; }
@@ -10,12 +10,6 @@ FUNC uint hk_axis(dim3 v, int d) { return d == 0 ? v.x : d == 1 ? v.y : v.z; }
 #define GROUP_LINEAR (blockIdx.x + blockIdx.y * gridDim.x)
 typedef uint INDEX;
 #define BARRIER() __syncthreads()
-#define LOAD(name, i) LOAD_##name(i)
-#define LOAD2(name, base, i) LOAD2_##name(base, i)
-#define STORE(name, i, v) STORE_##name(i, v)
-#define VLOAD(name, i) VLOAD_##name(i)
-#define VLOAD2(name, base, i) VLOAD2_##name(base, i)
-#define VSTORE(name, i, v) VSTORE_##name(i, v)
 #define CAST(T, x) ((T)(x))
 #define AS_FLOAT(x) __uint_as_float(x)
 #define AS_UINT(x) __float_as_uint(x)
@@ -34,14 +28,6 @@ typedef uint INDEX;
 typedef double F64;
 #endif
 typedef long long I64;
-#define HK_LOAD_f32(b, i) b[i]
-#define HK_STORE_f32(b, i, v) b[i] = (float)(v)
-#define HK_LOAD_i32(b, i) b[i]
-#define HK_STORE_i32(b, i, v) b[i] = (int)(v)
-#define HK_LOAD_f64(b, i) b[i]
-#define HK_STORE_f64(b, i, v) b[i] = (double)(v)
-#define HK_LOAD_i64(b, i) b[i]
-#define HK_STORE_i64(b, i, v) b[i] = (long long)(v)
 #define HK_LOAD_i8(b, i) ((int)b[i])
 #define HK_STORE_i8(b, i, v) b[i] = (signed char)(v)
 #define HK_LOAD_u8(b, i) ((int)b[i])
@@ -125,42 +111,17 @@ FUNC hk_vec4 hk_zip_high(hk_vec4 a, hk_vec4 b) { return hk_vec4{a.z, b.z, a.w, b
 #else
 #define VTRANSPOSE(a) { VEC hk_t[4]; UNROLL for (uint hk_i = 0u; hk_i < 4u; ++hk_i) hk_t[hk_i] = a[hk_i]; a[0] = hk_vec4{hk_t[0].x, hk_t[1].x, hk_t[2].x, hk_t[3].x}; a[1] = hk_vec4{hk_t[0].y, hk_t[1].y, hk_t[2].y, hk_t[3].y}; a[2] = hk_vec4{hk_t[0].z, hk_t[1].z, hk_t[2].z, hk_t[3].z}; a[3] = hk_vec4{hk_t[0].w, hk_t[1].w, hk_t[2].w, hk_t[3].w}; }
 #endif
-//@ STREAM
-#define STREAM(name, i, array, n) \
-  { for (int hk_k = 0; hk_k < (n); ++hk_k) { STORE(name, (i) + hk_k, array[hk_k]); } }
-//@ TILE_LOAD
-#define TILE_LOAD(name, base, stride, array, at, pitch) \
-  { for (int hk_k = 0; hk_k < 16; ++hk_k) { \
-      for (int hk_l = 0; hk_l < 16; ++hk_l) { array[(at) + hk_l * (pitch) + hk_k] = LOAD(name, (base) + hk_k * (stride) + hk_l); } } }
 //@ MULHI
 #define MULHI(a, b) __umulhi(a, b)
 //@ FMA
 FUNC float hk_fma(float a, float b, float c) { return fmaf(a, b, c); }
 FUNC double hk_fma(double a, double b, double c) { return fma(a, b, c); }
-FUNC int hk_fma(int a, int b, int c) { return a * b + c; }
-FUNC uint hk_fma(uint a, uint b, uint c) { return a * b + c; }
-FUNC I64 hk_fma(I64 a, I64 b, I64 c) { return a * b + c; }
 #define FMA(a, b, c) hk_fma(a, b, c)
 //@ isnan isinf hk_isnan
-// From the bits: a compiler that assumes finite numbers cannot remove these.
-FUNC bool hk_isnan(float x) { return (__float_as_uint(x) & 0x7fffffffu) > 0x7f800000u; }
-FUNC bool hk_isinf(float x) { return (__float_as_uint(x) & 0x7fffffffu) == 0x7f800000u; }
 FUNC bool hk_isnan(double x) { return (__double_as_longlong(x) & 0x7fffffffffffffffll) > 0x7ff0000000000000ll; }
 FUNC bool hk_isinf(double x) { return (__double_as_longlong(x) & 0x7fffffffffffffffll) == 0x7ff0000000000000ll; }
-#define isnan(x) hk_isnan(x)
-#define isinf(x) hk_isinf(x)
-//@ max min
-// A NaN in either argument is the result.
-#define HK_MAX_MIN(T) \
-  FUNC T hk_max(T a, T b) { return a > b || a != a ? a : b; } \
-  FUNC T hk_min(T a, T b) { return a < b || a != a ? a : b; }
-HK_MAX_MIN(float)
-HK_MAX_MIN(double)
-HK_MAX_MIN(int)
-HK_MAX_MIN(uint)
-HK_MAX_MIN(I64)
-#define max(a, b) hk_max(a, b)
-#define min(a, b) hk_min(a, b)
+//@ HK_NAN
+#define HK_NAN(a) ((a) != (a))
 //@ abs
 FUNC float hk_abs(float x) { return fabsf(x); }
 FUNC double hk_abs(double x) { return ::fabs(x); }
@@ -178,28 +139,6 @@ HK_WRAPPING(I64, unsigned long long)
 #define WADD(a, b) hk_wadd(a, b)
 #define WSUB(a, b) hk_wsub(a, b)
 #define WMUL(a, b) hk_wmul(a, b)
-//@ IDIV IMOD
-#define HK_INTEGER_DIVISION(T, U) \
-  FUNC T hk_idiv(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - (U)a) : a / b; } \
-  FUNC T hk_imod(T a, T b) { return b == 0 || b == -1 ? 0 : a % b; }
-HK_INTEGER_DIVISION(int, uint)
-HK_INTEGER_DIVISION(I64, unsigned long long)
-FUNC uint hk_idiv(uint a, uint b) { return b == 0 ? 0 : a / b; }
-FUNC uint hk_imod(uint a, uint b) { return b == 0 ? 0 : a % b; }
-#define IDIV(a, b) hk_idiv(a, b)
-#define IMOD(a, b) hk_imod(a, b)
-//@ MOD
-FUNC I64 hk_mod(I64 x, I64 y) {
-  I64 r = hk_imod(x, y);
-  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-}
-#ifdef HK_HAS_F64
-FUNC double hk_mod(double x, double y) {
-  double r = fmod(x, y);
-  return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;
-}
-#endif
-#define MOD(x, y) hk_mod(x, y)
 //@ WIDEN
 #define WIDEN(x) ((I64)(x))
 //@ round
@@ -218,8 +157,6 @@ FUNC double hk_rsqrt(double x) { return ::rsqrt(x); }
 //@ VQUAD
 __device__ inline hk_vec4 hk_vquad(uint4 q) { return hk_vec4{__uint_as_float(q.x), __uint_as_float(q.y), __uint_as_float(q.z), __uint_as_float(q.w)}; }
 #define VQUAD(name, q) hk_vquad(q)
-//@ STORE_QUAD
-#define STORE_QUAD(name, i, array) { for (int hk_k = 0; hk_k < 4; ++hk_k) STORE(name, (i) + hk_k, array[hk_k]); }
 //@ QUAD LOAD_QUAD QUAD_ASYNC
 // Sixteen bytes at a time.
 #define QUAD uint4
@@ -227,12 +164,7 @@ __device__ inline hk_vec4 hk_vquad(uint4 q) { return hk_vec4{__uint_as_float(q.x
 #define QUAD_AT(q, j) ((&(q).x)[j])
 #define LOAD_QUAD(name, i) (*(const uint4*)(hk_##name + (i)))
 #define QUAD_TO(array, i, q) *(uint4*)(array + (i)) = (q)
-#define QUAD_ELEMENT(name, q, j) QUAD_ELEMENT_##name(q, j)
-#define HK_QUAD_f32(q, j) __uint_as_float(QUAD_AT(q, j))
-#define HK_QUAD_i32(q, j) ((int)QUAD_AT(q, j))
 #define HK_QUAD_f16(q, j) hk_from_f16((unsigned short)(QUAD_AT(q, (j) / 2) >> ((j) % 2 * 16)))
-#define HK_QUAD_bf16(q, j) __uint_as_float(QUAD_AT(q, (j) / 2) >> ((j) % 2 * 16) << 16)
-#define HK_QUAD_i8(q, j) ((int)(QUAD_AT(q, (j) / 4) << (24 - (j) % 4 * 8)) >> 24)
 #if __CUDA_ARCH__ >= 800
 FUNC uint hk_shared_address(const void* p) { return (uint)__cvta_generic_to_shared(p); }
 FUNC void hk_async16(void* to, const void* from, bool valid) {
@@ -242,10 +174,6 @@ FUNC void hk_async16(void* to, const void* from, bool valid) {
 #define QUAD_ASYNC(array, i, name, j, valid) { bool hk_ok = (valid); hk_async16(array + (i), hk_ok ? hk_##name + (j) : hk_##name, hk_ok); }
 #define ASYNC_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 #define ASYNC_WAIT(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
-#else
-#define QUAD_ASYNC(array, i, name, j, valid) { QUAD hk_q = QUAD_ZERO; if (valid) hk_q = LOAD_QUAD(name, j); QUAD_TO(array, i, hk_q); }
-#define ASYNC_COMMIT()
-#define ASYNC_WAIT(n)
 #endif
 //@ SHUFFLE_XOR GROUP_SUM GROUP_MAX GROUP_MIN
 #define HAS_SUBGROUPS 1

@@ -1,17 +1,11 @@
-//@
 // The Heddle dialect in GLSL 4.50 (Vulkan). Language and rules: shaders/README.md. "//@" lines cut this file into sections.
+//@
 #define GROUP_ID(d) gl_WorkGroupID[d]
 #define LOCAL_ID(d) gl_LocalInvocationID[d]
 #define NUM_GROUPS(d) gl_NumWorkGroups[d]
 #define GROUP_LINEAR (gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x)
 #define INDEX uint
 #define BARRIER() { memoryBarrierShared(); barrier(); }
-#define LOAD(name, i) LOAD_##name(i)
-#define LOAD2(name, base, i) LOAD2_##name(base, i)
-#define STORE(name, i, v) STORE_##name(i, v)
-#define VLOAD(name, i) VLOAD_##name(i)
-#define VLOAD2(name, base, i) VLOAD2_##name(base, i)
-#define VSTORE(name, i, v) VSTORE_##name(i, v)
 #define CAST(T, x) T(x)
 #define AS_FLOAT(x) uintBitsToFloat(x)
 #define AS_UINT(x) floatBitsToUint(x)
@@ -31,16 +25,6 @@
 #ifdef HK_HAS_I64
 #define I64 int64_t
 #endif
-#define HK_LOAD_f32(b, i) b[i]
-#define HK_STORE_f32(b, i, v) b[i] = float(v)
-#define HK_LOAD_i32(b, i) b[i]
-#define HK_STORE_i32(b, i, v) b[i] = int(v)
-//@ HK_LOAD_f64
-#define HK_LOAD_f64(b, i) b[i]
-#define HK_STORE_f64(b, i, v) b[i] = double(v)
-//@ HK_LOAD_i64
-#define HK_LOAD_i64(b, i) b[i]
-#define HK_STORE_i64(b, i, v) b[i] = int64_t(v)
 //@ HK_LOAD_i8
 #define HK_LOAD_i8(b, i) int(b[i])
 #define HK_STORE_i8(b, i, v) b[i] = int8_t(v)
@@ -126,13 +110,6 @@ vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
 #define HK_TEXEL_VLOAD_f32(b, i) HK_GATHER(HK_TEXEL_LOAD_f32, b, i)
 #define HK_TEXEL_VLOAD_f16(b, i) HK_GATHER(HK_TEXEL_LOAD_f16, b, i)
 #define HK_TEXEL_VLOAD_bf16(b, i) HK_GATHER(HK_TEXEL_LOAD_bf16, b, i)
-//@ STREAM
-#define STREAM(name, i, array, n) \
-  { for (int hk_k = 0; hk_k < (n); ++hk_k) { STORE(name, (i) + hk_k, array[hk_k]); } }
-//@ TILE_LOAD
-#define TILE_LOAD(name, base, stride, array, at, pitch) \
-  { for (int hk_k = 0; hk_k < 16; ++hk_k) { \
-      for (int hk_l = 0; hk_l < 16; ++hk_l) { array[(at) + hk_l * (pitch) + hk_k] = LOAD(name, (base) + hk_k * (stride) + hk_l); } } }
 //@ MULHI
 uint hk_mulhi(uint a, uint b) {
   uint high, low;
@@ -142,19 +119,11 @@ uint hk_mulhi(uint a, uint b) {
 #define MULHI(a, b) hk_mulhi(a, b)
 //@ FMA
 float hk_fma(float a, float b, float c) { return fma(a, b, c); }
-int hk_fma(int a, int b, int c) { return a * b + c; }
-uint hk_fma(uint a, uint b, uint c) { return a * b + c; }
 #ifdef HK_HAS_F64
 double hk_fma(double a, double b, double c) { return fma(a, b, c); }
 #endif
-#ifdef HK_HAS_I64
-int64_t hk_fma(int64_t a, int64_t b, int64_t c) { return a * b + c; }
-#endif
 #define FMA(a, b, c) hk_fma(a, b, c)
-//@ isnan isinf hk_isnan max min
-// From the bits: a compiler that assumes finite numbers cannot remove these.
-bool hk_isnan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
-bool hk_isinf(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u; }
+//@ isnan isinf hk_isnan
 #ifdef HK_HAS_F64
 bool hk_isnan(double x) {
   uvec2 u = unpackDouble2x32(x);
@@ -166,26 +135,8 @@ bool hk_isinf(double x) {
   return (u.y & 0x7fffffffu) == 0x7ff00000u && u.x == 0u;
 }
 #endif
-#define isnan(x) hk_isnan(x)
-#define isinf(x) hk_isinf(x)
-//@ max min
-// A NaN in either argument is the result.
-float hk_max(float a, float b) { return a > b || hk_isnan(a) ? a : b; }
-float hk_min(float a, float b) { return a < b || hk_isnan(a) ? a : b; }
-int hk_max(int a, int b) { return a > b ? a : b; }
-int hk_min(int a, int b) { return a < b ? a : b; }
-uint hk_max(uint a, uint b) { return a > b ? a : b; }
-uint hk_min(uint a, uint b) { return a < b ? a : b; }
-#ifdef HK_HAS_F64
-double hk_max(double a, double b) { return a > b || hk_isnan(a) ? a : b; }
-double hk_min(double a, double b) { return a < b || hk_isnan(a) ? a : b; }
-#endif
-#ifdef HK_HAS_I64
-int64_t hk_max(int64_t a, int64_t b) { return a > b ? a : b; }
-int64_t hk_min(int64_t a, int64_t b) { return a < b ? a : b; }
-#endif
-#define max(a, b) hk_max(a, b)
-#define min(a, b) hk_min(a, b)
+//@ HK_NAN
+#define HK_NAN(a) hk_isnan(a)
 //@ WIDEN
 // From halves: Mesa 22.3 narrows comparisons of what int64_t(int) made, and gets them wrong.
 int64_t hk_widen(int x) { return packInt2x32(ivec2(x, x >> 31)); }
@@ -194,27 +145,6 @@ int64_t hk_widen(int x) { return packInt2x32(ivec2(x, x >> 31)); }
 #define WADD(a, b) ((a) + (b))
 #define WSUB(a, b) ((a) - (b))
 #define WMUL(a, b) ((a) * (b))
-//@ IDIV IMOD
-// The sign of % is the driver's choice for negative numbers, and dividing by 0, or the least int by -1, traps on CPU drivers.
-#define HK_INTEGER_DIVISION(T) \
-  T hk_idiv(T a, T b) { return b == T(0) ? T(0) : b == T(-1) ? T(0) - a : a / b; } \
-  T hk_imod(T a, T b) { return b == T(0) || b == T(-1) ? T(0) : a - a / b * b; }
-HK_INTEGER_DIVISION(int)
-#ifdef HK_HAS_I64
-HK_INTEGER_DIVISION(int64_t)
-#endif
-uint hk_idiv(uint a, uint b) { return b == 0u ? 0u : a / b; }
-uint hk_imod(uint a, uint b) { return b == 0u ? 0u : a % b; }
-#define IDIV(a, b) hk_idiv(a, b)
-#define IMOD(a, b) hk_imod(a, b)
-//@ MOD
-#ifdef HK_HAS_I64
-int64_t hk_mod(int64_t x, int64_t y) {
-  int64_t r = hk_imod(x, y);
-  return r != int64_t(0) && (r < int64_t(0)) != (y < int64_t(0)) ? r + y : r;
-}
-#endif
-#define MOD(x, y) hk_mod(x, y)
 //@ hk_rint round
 #define hk_rint(x) roundEven(x)
 #define round(x) roundEven(x)
@@ -273,15 +203,7 @@ double hk_copysign(double x, double y) {
 #define QUAD_AT(q, j) q[j]
 #define LOAD_QUAD(name, i) LOAD_QUAD_##name(i)
 #define QUAD_TO(array, i, q) { array[i] = q.x; array[(i) + 1u] = q.y; array[(i) + 2u] = q.z; array[(i) + 3u] = q.w; }
-#define QUAD_ELEMENT(name, q, j) QUAD_ELEMENT_##name(q, j)
-#define HK_QUAD_f32(q, j) uintBitsToFloat(QUAD_AT(q, j))
-#define HK_QUAD_i32(q, j) int(QUAD_AT(q, j))
 #define HK_QUAD_f16(q, j) unpackHalf2x16(QUAD_AT(q, (j) / 2))[(j) % 2]
-#define HK_QUAD_bf16(q, j) uintBitsToFloat(QUAD_AT(q, (j) / 2) >> ((j) % 2 * 16) << 16)
-#define HK_QUAD_i8(q, j) (int(QUAD_AT(q, (j) / 4) << (24 - (j) % 4 * 8)) >> 24)
-#define QUAD_ASYNC(array, i, name, j, valid) { QUAD hk_q = QUAD_ZERO; if (valid) hk_q = LOAD_QUAD(name, j); QUAD_TO(array, i, hk_q) }
-#define ASYNC_COMMIT()
-#define ASYNC_WAIT(n)
 //@ SHUFFLE_XOR GROUP_SUM GROUP_MAX GROUP_MIN
 #ifdef HK_HAS_SUBGROUPS
 #define HAS_SUBGROUPS 1

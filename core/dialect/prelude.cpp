@@ -43,6 +43,7 @@ std::vector<Section> cut_all(std::string_view prelude) {
   std::vector<Section> sections;
   cut(prelude, sections);
   cut("prelude.math", sections);
+  cut("prelude.shared", sections);
   return sections;
 }
 
