@@ -57,7 +57,8 @@ Sample stack(std::span<const Sample> samples) {
   return batch;
 }
 
-std::vector<Tensor> to_tensors(const Sample& batch, DeviceContext& device) {
+std::vector<Tensor> to_tensors(const Sample& batch, DeviceContext& device, Caller caller) {
+  const CallerScope scope(caller);
   std::vector<Tensor> tensors;
   for (const Array& a : batch) a.require_whole("to_tensors");
   for (const Array& a : batch)

@@ -56,6 +56,6 @@ using Sample = std::vector<Array>;
 Sample stack(std::span<const Sample> samples);
 
 // On the device, uploaded beside the running step where the device can.
-std::vector<Tensor> to_tensors(const Sample& batch, DeviceContext& device);
+std::vector<Tensor> to_tensors(const Sample& batch, DeviceContext& device, Caller caller = Caller::current());
 
 }  // namespace heddle::data

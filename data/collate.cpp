@@ -219,7 +219,8 @@ Mixture draw_cutmix(double alpha, int64_t height, int64_t width, Random& random)
   return {static_cast<float>(1 - replaced), top, bottom, left, right};
 }
 
-Mixed mix(const Tensor& images, const Tensor& labels, int64_t classes, const Mixture& m) {
+Mixed mix(const Tensor& images, const Tensor& labels, int64_t classes, const Mixture& m, Caller caller) {
+  const CallerScope scope(caller);
   check_batch("mix", images, labels);
   DeviceContext& device = images.device();
   const Tensor share = Tensor::host_scalar(m.share, &device);
@@ -229,7 +230,8 @@ Mixed mix(const Tensor& images, const Tensor& labels, int64_t classes, const Mix
           blend(one_hot(labels, classes), share)};
 }
 
-Mixed mixup(const Tensor& images, const Tensor& labels, int64_t classes, const Tensor& share) {
+Mixed mixup(const Tensor& images, const Tensor& labels, int64_t classes, const Tensor& share, Caller caller) {
+  const CallerScope scope(caller);
   check_batch("mixup", images, labels);
   const bool one_each = share.rank() == 1 && share.dim(0) == images.dim(0);
   if (share.rank() != 0 && !one_each)

@@ -45,9 +45,11 @@ struct Mixed {
 };
 // On the images' device: images (N, channels, height, width) floating, labels (N) i32 or i64. The numbers of the
 // mixture change no plan.
-Mixed mix(const Tensor& images, const Tensor& labels, int64_t classes, const Mixture& mixture);
+Mixed mix(const Tensor& images, const Tensor& labels, int64_t classes, const Mixture& mixture,
+          Caller caller = Caller::current());
 // Mixup with shares on the device, one for all or one for each example: rank 0 or (N), f32.
-Mixed mixup(const Tensor& images, const Tensor& labels, int64_t classes, const Tensor& share);
+Mixed mixup(const Tensor& images, const Tensor& labels, int64_t classes, const Tensor& share,
+            Caller caller = Caller::current());
 // Puts the share of mixup behind an example's arrays, f32 rank 0: chance then belongs to the example's place in the
 // epoch, as that of other transforms. ValueError unless alpha > 0.
 Transform append_mixup_share(double alpha);

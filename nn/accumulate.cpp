@@ -33,7 +33,8 @@ std::vector<int64_t> part_bounds(int64_t parts, const std::vector<Tensor>& batch
 }  // namespace
 
 Tensor accumulate(const AccumulateOptions& options, const Callable<Tensor(const std::vector<Tensor>& part)>& loss,
-                  const std::vector<Tensor>& batch) {
+                  const std::vector<Tensor>& batch, Caller caller) {
+  const CallerScope scope(caller);
   const std::vector<int64_t> bounds = part_bounds(options.parts, batch);
   Tensor total;
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {

@@ -30,18 +30,18 @@ struct AccumulateOptions {
 // Calls loss(part of each tensor) and backward() for each part; gives the loss of the whole batch, without a gradient.
 // The number of examples is axis 0 of all `batch`.
 Tensor accumulate(const AccumulateOptions& options, const Callable<Tensor(const std::vector<Tensor>& part)>& loss,
-                  const std::vector<Tensor>& batch);
+                  const std::vector<Tensor>& batch, Caller caller = Caller::current());
 
 // The same for a loss that takes the tensors one by one.
-template <class Loss, std::same_as<Tensor>... Batch>
-Tensor accumulate(const AccumulateOptions& options, const Loss& loss, const Batch&... batch) {
+template <std::same_as<Tensor>... Rest, std::invocable<const Tensor&, const Rest&...> Loss>
+Tensor accumulate(const AccumulateOptions& options, const Loss& loss, TensorArg first, const Rest&... rest) {
   return accumulate(
       options,
       [&](const std::vector<Tensor>& part) {
         return [&]<size_t... i>(std::index_sequence<i...>) { return loss(part[i]...); }
-        (std::index_sequence_for<Batch...>());
+        (std::index_sequence_for<Tensor, Rest...>());
       },
-      std::vector<Tensor>{batch...});
+      std::vector<Tensor>{first.tensor, rest...}, first.caller);
 }
 
 }  // namespace heddle::nn

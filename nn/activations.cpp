@@ -6,7 +6,8 @@
 
 namespace heddle::nn {
 
-Tensor activate(const Tensor& x, Activation activation) {
+Tensor activate(const Tensor& x, Activation activation, Caller caller) {
+  const CallerScope scope(caller);
   switch (activation) {
     case Activation::relu:
       return relu(x);

@@ -15,7 +15,7 @@ namespace heddle::nn {
 
 // As an option of models and layers.
 enum class Activation : uint8_t { relu, gelu, silu, tanh, sigmoid };
-Tensor activate(const Tensor& x, Activation activation);
+Tensor activate(const Tensor& x, Activation activation, Caller caller = Caller::current());
 
 #define HEDDLE_ACTIVATION(Class)              \
   class Class : public Module {               \

@@ -60,7 +60,8 @@ Tensor rows_of(std::span<const int32_t> tokens, int64_t rows, DeviceContext& dev
 
 }  // namespace
 
-Tensor sample(const Tensor& logits, const Sampling& how, Generator* generator) {
+Tensor sample(const Tensor& logits, const Sampling& how, Generator* generator, Caller caller) {
+  const CallerScope scope(caller);
   check(how);
   if (how.temperature == 0) return argmax(logits, -1);
   Tensor scaled = logits / how.temperature;

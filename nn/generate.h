@@ -26,7 +26,8 @@ struct Sampling {
                      // case of neural text degeneration"
 };
 // Logits (B, vocabulary) to a token each, (B) i64. Logits that tie with the last one kept are kept.
-Tensor sample(const Tensor& logits, const Sampling& how, Generator* generator = nullptr);
+Tensor sample(const Tensor& logits, const Sampling& how, Generator* generator = nullptr,
+              Caller caller = Caller::current());
 
 struct GenerateOptions {
   int64_t tokens = 100;  // at most

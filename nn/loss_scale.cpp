@@ -43,9 +43,13 @@ Tensor LossScale::scale(const Tensor& loss, Caller caller) const {
   return loss * value_;
 }
 
-Tensor LossScale::inverse() const { return reciprocal(value_); }
+Tensor LossScale::inverse(Caller caller) const {
+  const CallerScope scope(caller);
+  return reciprocal(value_);
+}
 
-void LossScale::update(const Tensor& finite) {
+void LossScale::update(const Tensor& finite, Caller caller) {
+  const CallerScope scope(caller);
   const NoGradScope no_grad;
   const Tensor good = good_ + 1, enough = finite && good == options_.interval;
   const Tensor larger = value_ * options_.growth;

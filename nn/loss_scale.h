@@ -39,10 +39,10 @@ class LossScale {
   // loss times the scale, in f32 for f16 and bf16.
   Tensor scale(const Tensor& loss, Caller caller = Caller::current()) const;
   // 1 / scale, rank 0: what an unscaled gradient is multiplied by.
-  Tensor inverse() const;
+  Tensor inverse(Caller caller = Caller::current()) const;
   // Records what follows from an update whose gradients were all `finite` (bool, rank 0), or not. Optimizer::update()
   // calls it.
-  void update(const Tensor& finite);
+  void update(const Tensor& finite, Caller caller = Caller::current());
 
   // The live values, rank 0: f32 the first, i32 the others. item() reads one, and waits for the device.
   const Tensor& value() const { return value_; }

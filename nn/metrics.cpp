@@ -36,7 +36,8 @@ double share(int64_t part, int64_t whole) {
 
 Mean::Mean(DeviceRef device) : sum_(Tensor::from_vector(std::vector<float>{0}, Shape{}, device)) {}
 
-void Mean::add(const Tensor& value, double weight) {
+void Mean::add(const Tensor& value, double weight, Caller caller) {
+  const CallerScope scope(caller);
   if (value.rank() != 0)
     throw ShapeError(
         fmt::format("[Mean] the value is {}, expected a scalar; did you mean mean(x)?", value.shape().str()));
@@ -75,7 +76,8 @@ ConfusionMatrix::ConfusionMatrix(int64_t classes, DeviceRef device) : classes_(c
   counts_ = counter(classes * classes, device);
 }
 
-void ConfusionMatrix::add(const Tensor& predicted, const Tensor& labels) {
+void ConfusionMatrix::add(const Tensor& predicted, const Tensor& labels, Caller caller) {
+  const CallerScope scope(caller);
   check_labels("ConfusionMatrix", labels);
   check_labels("ConfusionMatrix", predicted);
   if (predicted.shape() != labels.shape()) {
@@ -173,7 +175,8 @@ TopK::TopK(int64_t k, DeviceRef device) : k_(k), right_(counter(1, device)) {
   if (k < 1) throw ValueError(fmt::format("[TopK] k is {}; it must be at least 1", k));
 }
 
-void TopK::add(const Tensor& scores, const Tensor& labels) {
+void TopK::add(const Tensor& scores, const Tensor& labels, Caller caller) {
+  const CallerScope scope(caller);
   check_labels("TopK", labels);
   if (scores.rank() != 2 || labels.rank() != 1 || labels.shape()[0] != scores.shape()[0]) {
     throw ShapeError(fmt::format("[TopK] scores are {}, labels {}; expected (N, classes) and (N)", scores.shape().str(),

@@ -19,7 +19,7 @@ class Mean {
  public:
   explicit Mean(DeviceRef device = {});
   // `value` is the mean of a batch of `weight` examples, rank 0.
-  void add(const Tensor& value, double weight = 1);
+  void add(const Tensor& value, double weight = 1, Caller caller = Caller::current());
   double value() const;
   double perplexity() const;
   void reset();
@@ -38,7 +38,7 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(int64_t classes, DeviceRef device = {});
   // Integers of one shape.
-  void add(const Tensor& predicted, const Tensor& labels);
+  void add(const Tensor& predicted, const Tensor& labels, Caller caller = Caller::current());
   // counts()[label][prediction].
   std::vector<std::vector<int64_t>> counts() const;
   double accuracy() const;
@@ -61,7 +61,7 @@ class TopK {
  public:
   explicit TopK(int64_t k, DeviceRef device = {});
   // scores (N, classes); labels (N), integers.
-  void add(const Tensor& scores, const Tensor& labels);
+  void add(const Tensor& scores, const Tensor& labels, Caller caller = Caller::current());
   double value() const;
   void reset();
 

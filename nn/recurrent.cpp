@@ -128,7 +128,9 @@ Recurrent::Result Recurrent::layer(size_t number, const Tensor& x, const std::ve
   return {mask.defined() ? where(mask, all.ys[0], 0) : all.ys[0], all.carry};
 }
 
-Recurrent::Result Recurrent::run(const Tensor& x, std::vector<Tensor> initial, const Tensor& lengths) const {
+Recurrent::Result Recurrent::run(const Tensor& x, std::vector<Tensor> initial, const Tensor& lengths,
+                                 Caller caller) const {
+  const CallerScope scope(caller);
   const int64_t in = weights_[0].weight_ih.dim(1);
   if ((x.rank() != 3 && x.rank() != 2) || x.dim(x.rank() - 1) != in) {
     throw ShapeError(fmt::format(
@@ -176,8 +178,9 @@ Recurrent::Result Recurrent::run(const Tensor& x, std::vector<Tensor> initial, c
   return result;
 }
 
-Recurrent::Result Recurrent::run(const Tensor& x, std::vector<Tensor> initial,
-                                 const std::vector<int64_t>& lengths) const {
+Recurrent::Result Recurrent::run(const Tensor& x, std::vector<Tensor> initial, const std::vector<int64_t>& lengths,
+                                 Caller caller) const {
+  const CallerScope scope(caller);
   const int64_t steps = x.rank() == 3 ? x.dim(options_.batch_first ? 1 : 0) : x.rank() == 2 ? x.dim(0) : 0;
   for (const int64_t length : lengths) {
     if (length < 0 || length > steps)
@@ -196,7 +199,8 @@ RecurrentCell::RecurrentCell(const char* kind, RecurrentKind type, int64_t in, i
                           [&](const char* name, const Tensor& value) { return add_parameter(name, value); });
 }
 
-std::vector<Tensor> RecurrentCell::step(const Tensor& x, const std::vector<Tensor>& state) const {
+std::vector<Tensor> RecurrentCell::step(const Tensor& x, const std::vector<Tensor>& state, Caller caller) const {
+  const CallerScope scope(caller);
   const int64_t in = weights_.weight_ih.dim(1);
   if ((x.rank() != 1 && x.rank() != 2) || x.dim(x.rank() - 1) != in)
     throw ShapeError(

@@ -62,9 +62,11 @@ class Recurrent : public Module {
   // states are 0, and the other direction begins at its end, as with PyTorch's packed sequences. ShapeError, DTypeError
   // and ValueError for what does not fit; values of `lengths` are not looked at: below 0 is as 0 (the initial states),
   // above T as T.
-  Result run(const Tensor& x, std::vector<Tensor> initial = {}, const Tensor& lengths = {}) const;
+  Result run(const Tensor& x, std::vector<Tensor> initial = {}, const Tensor& lengths = {},
+             Caller caller = Caller::current()) const;
   // The same with lengths of the host; ValueError unless each is 0 to T.
-  Result run(const Tensor& x, std::vector<Tensor> initial, const std::vector<int64_t>& lengths) const;
+  Result run(const Tensor& x, std::vector<Tensor> initial, const std::vector<int64_t>& lengths,
+             Caller caller = Caller::current()) const;
   // The states.
   Tensor forward(const Tensor& x) override { return run(x).states; }
 
@@ -113,7 +115,8 @@ class RecurrentCell : public Module {
  public:
   // x (N, in) or (in); state: h, and of an LSTM c, (N, hidden) or (hidden), empty: zeros. The next state. ShapeError
   // and ValueError for what does not fit.
-  std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state = {}) const;
+  std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state = {},
+                           Caller caller = Caller::current()) const;
   // The next h.
   Tensor forward(const Tensor& x) override { return step(x)[0]; }
   Tensor operator()(const Tensor& x, const Tensor& h, Caller caller = Caller::current()) const {
