@@ -1,11 +1,11 @@
 // A check that is off unless asked for: for all threads, first by an environment variable, and for one thread by a
 // scope.
 //
-//   struct Numbers { static constexpr const char* variable = "HEDDLE_CHECK_NUMBERS"; };   using Switch =
-//   DebugSwitch<Numbers>;
+//   struct Numbers { static constexpr const char* variable = "HEDDLE_CHECK_NUMBERS"; };
+//   using Switch = DebugSwitch<Numbers>;
 //
-// The variable is read once; empty and "0" are off. Thread safety: the setting of all threads may be changed by any; a
-// scope belongs to its thread.
+// The variable is read once; empty and "0" are off. A null `variable`: programs alone switch it. Thread safety: the
+// setting of all threads may be changed by any; a scope belongs to its thread.
 #pragma once
 
 #include <atomic>
@@ -28,11 +28,16 @@ class DebugSwitch {
 
  private:
   static std::atomic<bool>& everywhere() {
-    static std::atomic<bool> setting = [] {
+    static std::atomic<bool> setting = environment();
+    return setting;
+  }
+  static bool environment() {
+    if constexpr (Tag::variable == nullptr) {
+      return false;
+    } else {
       const char* value = std::getenv(Tag::variable);
       return value && *value && std::string_view(value) != "0";
-    }();
-    return setting;
+    }
   }
   static inline thread_local signed char here = -1;
 };

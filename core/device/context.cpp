@@ -213,7 +213,8 @@ void DeviceContext::block(Ticket ticket) {
     const ending::Guard guard(state_->mutex);
     waiter = asking(state_->graphs(), [&] { return state_->device->waiter(ticket); });
   }
-  if (waiter) {
+  if (!waiter) return;  // over already
+  {
     const ending::Blocking blocking;
     waiter->block();
   }

@@ -1,20 +1,21 @@
 #include "heddle/core/graph/run_once.h"
 
-#include <atomic>
-#include <utility>
+#include "heddle/core/base/debug_switch.h"
 
 namespace heddle {
 namespace {
 
-std::atomic<bool> everywhere{false};
-thread_local signed char here = -1;  // 0, 1, or -1 for that of all threads
+struct RunOnceTag {
+  static constexpr const char* variable = nullptr;  // a decision of the program, not of who starts it
+};
+using Switch = DebugSwitch<RunOnceTag>;
 
 }  // namespace
 
-bool run_once() { return here < 0 ? everywhere.load(std::memory_order_relaxed) : here != 0; }
-void set_run_once(bool on) { everywhere.store(on, std::memory_order_relaxed); }
+bool run_once() { return Switch::on(); }
+void set_run_once(bool on) { Switch::set(on); }
 
-RunOnceScope::RunOnceScope(bool on) : before_(std::exchange(here, on ? 1 : 0)) {}
-RunOnceScope::~RunOnceScope() { here = before_; }
+RunOnceScope::RunOnceScope(bool on) : before_(Switch::exchange(on ? 1 : 0)) {}
+RunOnceScope::~RunOnceScope() { Switch::exchange(before_); }
 
 }  // namespace heddle

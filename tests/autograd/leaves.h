@@ -10,6 +10,7 @@
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/graph/tensor.h"
+#include "tests/support/expect_error.h"
 
 namespace heddle::tests {
 
@@ -23,18 +24,6 @@ inline Tensor leaf(const Values& values, const Shape& shape) {
 inline Tensor leaf(const Values& values) { return leaf(values, Shape{static_cast<int64_t>(values.size())}); }
 inline Tensor constant(const Values& values) {
   return Tensor::from_vector(values, Shape{static_cast<int64_t>(values.size())}, &reference());
-}
-
-// Runs f, which must throw E with every piece in its text.
-template <class E, class F>
-void expect_error(const F& f, std::initializer_list<const char*> pieces) {
-  try {
-    f();
-    FAIL() << "no exception";
-  } catch (const E& error) {
-    for (const char* piece : pieces)
-      EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what() << " lacks: " << piece;
-  }
 }
 
 }  // namespace heddle::tests

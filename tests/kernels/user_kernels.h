@@ -24,8 +24,11 @@
 #include "heddle/core/schedule/schedule.h"
 #include "heddle/core/simplify/simplifier.h"
 #include "tests/support/devices.h"
+#include "tests/support/expect_error.h"
 
 namespace heddle::user_kernels {
+
+using tests::expect_error;
 
 // W of W e^W = x, x > -1/e, by Newton's iteration in double precision: the oracle.
 inline double newton_w(double x) {
@@ -84,17 +87,6 @@ inline void expect_close(const std::vector<double>& found, const std::vector<dou
   ASSERT_EQ(found.size(), expected.size()) << what;
   for (size_t i = 0; i < found.size(); ++i)
     EXPECT_NEAR(found[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << what << " at " << i;
-}
-
-template <class E, class F>
-void expect_error(const F& f, std::initializer_list<const char*> pieces) {
-  try {
-    f();
-    ADD_FAILURE() << "no exception";
-  } catch (const E& error) {
-    for (const char* piece : pieces)
-      EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what() << " lacks: " << piece;
-  }
 }
 
 // Sums of rows, and their largest elements, by a group per row and shared memory.

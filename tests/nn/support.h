@@ -1,4 +1,4 @@
-// Helpers of the nn tests: the reference device, tensors from doubles, errors with their text.
+// Helpers of the nn tests: the reference device, tensors from doubles.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/tensor.h"
+#include "tests/support/expect_error.h"
 
 namespace heddle::tests {
 
@@ -16,18 +17,6 @@ inline DeviceContext& reference() { return device("reference:0"); }
 
 inline Tensor f32(const Values& values, const Shape& shape, DeviceContext& where = reference()) {
   return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &where);
-}
-
-// Runs f, which must throw E with every piece in its text.
-template <class E, class F>
-void expect_error(const F& f, std::initializer_list<const char*> pieces) {
-  try {
-    f();
-    FAIL() << "no exception";
-  } catch (const E& error) {
-    for (const char* piece : pieces)
-      EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what() << " lacks: " << piece;
-  }
 }
 
 }  // namespace heddle::tests

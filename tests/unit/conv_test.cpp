@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -13,9 +12,12 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "tests/support/expect_error.h"
 
 namespace heddle {
 namespace {
+
+using tests::expect_error;
 
 DeviceContext& reference() { return device("reference:0"); }
 Tensor of(const Shape& shape, DType t = DType::f32) { return ones(shape, t, &reference()); }
@@ -82,16 +84,6 @@ TEST(Conv, ShapesAndTypes) {
   EXPECT_EQ(conv_transpose2d(of({1, 2, 1, 1}), of({2, 3, 1, 1})).shape(), (Shape{1, 3, 1, 1}));
   EXPECT_EQ(conv2d(of({1, 1, 2, 2}, DType::f16), of({1, 1, 1, 1}, DType::bf16)).dtype(), DType::f32);
   EXPECT_EQ(conv2d(of({1, 1, 2, 2}, DType::f16), of({1, 1, 1, 1}, DType::f16)).dtype(), DType::f16);
-}
-
-template <class E>
-void expect_error(const std::function<void()>& call, const std::vector<std::string>& parts) {
-  try {
-    call();
-    FAIL() << "no error; expected one with '" << parts[0] << "'";
-  } catch (const E& e) {
-    for (const std::string& part : parts) EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
-  }
 }
 
 TEST(Conv, Errors) {
