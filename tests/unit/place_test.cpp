@@ -11,9 +11,16 @@
 #include "heddle/core/functions/nn/norms.h"
 #include "heddle/core/graph/checkpoint.h"
 #include "heddle/core/graph/node.h"
+#include "heddle/data/array.h"
+#include "heddle/data/collate.h"
+#include "heddle/nn/accumulate.h"
+#include "heddle/nn/activations.h"
+#include "heddle/nn/generate.h"
 #include "heddle/nn/layers.h"
+#include "heddle/nn/loss_scale.h"
 #include "heddle/nn/models/gpt.h"
 #include "heddle/nn/optim.h"
+#include "heddle/nn/recurrent.h"
 
 namespace heddle {
 namespace {
@@ -135,6 +142,26 @@ TEST(Place, LayersOfTheLibraryNameTheLineThatCallsThem) {
   EXPECT_EQ(place(z), here(__LINE__ - 1));
   const Tensor own = checkpoint([](const Tensor& t) { return exp(t); }, y);
   EXPECT_EQ(place(own), here(__LINE__ - 1));
+}
+
+// Functions of nn and data that record, but are neither modules nor functions of core.
+TEST(Place, FunctionsOfNnAndDataNameTheLineThatCallsThem) {
+  const Tensor x = f32({4, 3}), labels = zeros({4}, DType::i32, &reference());
+  EXPECT_EQ(place(nn::activate(x, nn::Activation::gelu)), here());
+  EXPECT_EQ(place(nn::sample(x, {.temperature = 0})), here());
+  const auto loss = [](const Tensor& part) { return sum(part); };
+  EXPECT_EQ(place(nn::accumulate({.parts = 2}, loss, x)), here());
+  EXPECT_EQ(place(data::mix(f32({4, 1, 2, 2}), labels, 3, {.share = 0.5}).targets), here());
+  EXPECT_EQ(place(data::mixup(f32({4, 1, 2, 2}), labels, 3, f32({4})).targets), here());
+  EXPECT_EQ(place(data::to_tensors({data::Array::scalar(1.0f)}, reference())[0]), here());
+  nn::LossScale scaling({.device = reference()});
+  EXPECT_EQ(place(scaling.inverse()), here());
+  scaling.update(ones({}, DType::boolean, &reference()));
+  EXPECT_EQ(place(scaling.value()), here(__LINE__ - 1));
+  const nn::GRU layer(3, 2, {.device = reference()});
+  EXPECT_EQ(place(layer.run(f32({5, 4, 3})).states), here());
+  EXPECT_EQ(place(layer.run(f32({5, 4, 3}), {}, std::vector<int64_t>{5, 4, 3, 0}).states), here());
+  EXPECT_EQ(place(nn::GRUCell(3, 2, {.device = reference()}).step(x)[0]), here());
 }
 
 TEST(Place, GradientsAreMarkedWithTheLineTheyAreTheGradientOf) {
