@@ -99,6 +99,16 @@ Tensor Module::operator()(const Tensor& x, Caller caller) {
   return hooked ? with_hooks(x) : forward(x);
 }
 
+// No handle is copied or asked: compile() would take that for something that this call of a step reads, and the next
+// one does not.
+template <class Predicate>
+bool Module::any_parameter(const Predicate& holds) const {
+  const auto own = [&](const auto& named) { return named.second.impl() && holds(named.second.impl().get()); };
+  return std::any_of(state_->parameters.begin(), state_->parameters.end(), own) ||
+         std::any_of(state_->children.begin(), state_->children.end(),
+                     [&](const auto& child) { return child.second.any_parameter(holds); });
+}
+
 bool Module::holds(const Module& part) const {
   return std::any_of(state_->children.begin(), state_->children.end(),
                      [&](const auto& child) { return child.second.state_ == part.state_ || child.second.holds(part); });
@@ -107,12 +117,11 @@ bool Module::holds(const Module& part) const {
 void Module::note_call(const Module& part) const {
   if (part.state_ == state_ || !state_->called.insert(part.state_.get()).second || holds(part)) return;
   // Tensors of the part may have been registered by themselves, as VitBlock does with those of its projection.
-  const NamedTensors own = named_parameters(), parameters = part.named_parameters();
-  const auto forgotten = [&](const auto& named) {
-    const auto same = [&](const auto& registered) { return registered.second.impl() == named.second.impl(); };
-    return named.second.requires_grad() && std::none_of(own.begin(), own.end(), same);
+  const auto forgotten = [&](const TensorImpl* parameter) {
+    return parameter->node->tracks &&
+           !any_parameter([&](const TensorImpl* registered) { return registered == parameter; });
   };
-  if (std::none_of(parameters.begin(), parameters.end(), forgotten)) return;
+  if (!part.any_parameter(forgotten)) return;
   const std::string place = current_line().str();
   print_error(
       "heddle: {} calls a {} that is none of its parts{}: it is neither trained, saved nor moved with it; register it, "

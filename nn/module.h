@@ -110,6 +110,8 @@ class Module {
   class CallScope;
   explicit Module(std::shared_ptr<State> state);
   void note_call(const Module& part) const;
+  template <class Predicate>
+  bool any_parameter(const Predicate& holds) const;
   bool holds(const Module& part) const;
   Tensor with_hooks(const Tensor& x);
   Tensor run_backward_hooks(const Tensor& cotangent) const;

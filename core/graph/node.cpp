@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/recycled.h"
 #include "heddle/core/graph/evaluate.h"
 #include "heddle/core/graph/recompute_scope.h"
 #include "heddle/core/op/primitives.h"
@@ -18,7 +19,7 @@ thread_local bool recording_gradients = true;
 }
 
 NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DType dtype) {
-  auto node = std::make_shared<Node>();
+  auto node = std::allocate_shared<Node>(RecycledAllocator<Node>());
   node->op = &op;
   node->shape = shape;
   node->dtype = dtype;

@@ -282,6 +282,34 @@ TEST_P(CompileTest, ALearningRateSetInsideRunsTheFunction) {
   EXPECT_NE(f.stats().refusal.find("set_schedule"), std::string::npos) << f.stats().refusal;
 }
 
+// A model may make modules in its forward, as Flatten()(x): the first two calls make one, later ones find it.
+struct MakesParts : nn::Module {
+  explicit MakesParts(DeviceContext& device)
+      : Module("MakesParts"), fc(add("fc", nn::Linear(3, 3, {.device = device}))) {}
+  Tensor forward(const Tensor& x) override {
+    if (made.size() < 2) made.emplace_back();
+    return made.back()(fc(x));
+  }
+  nn::Linear fc;
+  std::vector<nn::Tanh> made;
+};
+
+TEST_P(CompileTest, LookingForForgottenPartsIsNoPartOfTheStep) {
+  MakesParts net(dev());
+  nn::SGD optimizer(net.parameters(), 0.1);
+  const auto f = compile([&](const Tensor& x) {
+    backward(sum(net(x)));
+    optimizer.step();
+    optimizer.zero_grad();
+  });
+  const Tensor x = ones({2, 3}, DType::f32, &dev());
+  for (int i = 0; i < 24; ++i) f(x);
+  EXPECT_EQ(f.stats().stale, 0u);
+  if (dev().caps().target != Target::none) {
+    EXPECT_GE(f.stats().replayed, 16u) << f.stats().refusal;
+  }
+}
+
 TEST_P(CompileTest, NumbersOfTheHost) {
   Watched<double> watched = 2;
   double plain = 3;
