@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/recycled.h"
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/graph/evaluate.h"
 #include "heddle/core/graph/host_indices.h"
@@ -74,7 +75,8 @@ void TensorImpl::set_node(NodePtr n) {
 
 // ---- making
 
-Tensor::Tensor(NodePtr node) : impl_(std::make_shared<TensorImpl>(std::move(node))) {}
+Tensor::Tensor(NodePtr node)
+    : impl_(std::allocate_shared<TensorImpl>(RecycledAllocator<TensorImpl>(), std::move(node))) {}
 
 namespace {
 
