@@ -54,11 +54,10 @@ Owner owner_of(const Caller& caller) noexcept {
 
 thread_local SourceLine present;
 
-// The lines of the user's code that this thread is in calls of, the outermost first. `recorded`: where something was
-// recorded earlier, not who calls now.
+// The lines of the user's code that this thread is in calls of, the outermost first, and the file of each one's scope.
 struct Call {
   SourceLine line;
-  bool recorded;
+  const char* file;
 };
 struct Calls {
   std::array<Call, 64> list;  // what lies deeper is not noted
@@ -66,8 +65,8 @@ struct Calls {
 };
 thread_local Calls user_calls;
 
-// Scopes that stand there put back the line of a recorded operation (LineScope, which makes its scope inside of
-// std::optional; the judges of watched values).
+// Scopes that stand there put back the line of what was recorded earlier, and say nothing of who calls now (LineScope,
+// which makes its scope inside of std::optional; the judges of watched values).
 bool puts_back(std::string_view file) {
   return file.find("/include/c++/") != std::string_view::npos || file.ends_with("core/ir/source_lines.h") ||
          file.ends_with("core/graph/watched.cpp");
@@ -77,7 +76,7 @@ bool puts_back(std::string_view file) {
 std::string called_from() {
   const auto noted = std::span(user_calls.list).first(std::min(user_calls.depth, user_calls.list.size()));
   if (noted.size() < 2 || noted.front().line == present ||
-      std::any_of(noted.begin(), noted.end(), [](const Call& call) { return call.recorded; }))
+      std::any_of(noted.begin(), noted.end(), [](const Call& call) { return puts_back(call.file); }))
     return {};
   return ", called from " + noted.front().line.str();
 }
@@ -139,7 +138,7 @@ CallerScope::CallerScope(const Caller& caller, const char* function, const char*
   const Owner owner = owner_of(caller);
   by_user_ = owner == Owner::user;
   if (by_user_ && user_calls.depth++ < user_calls.list.size())
-    user_calls.list[user_calls.depth - 1] = {{caller, present.backward}, puts_back(file)};
+    user_calls.list[user_calls.depth - 1] = {{caller, present.backward}, file};
   if (by_user_ || (owner == Owner::library && !present.known())) present.caller = caller;
   innermost = this;
 }
