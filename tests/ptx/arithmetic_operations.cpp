@@ -1,0 +1,410 @@
+// Add, subtract, multiply, divide, minimum and maximum, of integers and of floating-point numbers.
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "tests/ptx/operations.h"
+
+namespace heddle::ptx {
+namespace {
+
+// Integers wrap around, those of 16 bits without meeting int.
+struct Add {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(uint64_t(a) + uint64_t(b));
+    else
+      return a + b;
+  }
+};
+struct Subtract {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(uint64_t(a) - uint64_t(b));
+    else
+      return a - b;
+  }
+};
+struct Multiply {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(uint64_t(a) * uint64_t(b));
+    else
+      return a * b;
+  }
+};
+__extension__ typedef __int128 Signed128;
+__extension__ typedef unsigned __int128 Unsigned128;
+struct MultiplyHigh {
+  template <class T>
+  T operator()(T a, T b) const {
+    using W = std::conditional_t<std::is_signed_v<T>, Signed128, Unsigned128>;
+    return static_cast<T>(W(a) * W(b) >> (8 * sizeof(T)));
+  }
+};
+// Into twice the width.
+template <class W>
+struct MultiplyWide {
+  template <class T>
+  W operator()(T a, T b) const { return static_cast<W>(uint64_t(W(a)) * uint64_t(W(b))); }
+};
+template <class W>
+struct MultiplyAddWide {
+  template <class T>
+  W operator()(T a, T b, W c) const { return static_cast<W>(uint64_t(W(a)) * uint64_t(W(b)) + uint64_t(c)); }
+};
+struct MultiplyAdd {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(uint64_t(a) * uint64_t(b) + uint64_t(c));
+    else
+      return std::fma(a, b, c);
+  }
+};
+struct MultiplyAddHigh {
+  template <class T>
+  T operator()(T a, T b, T c) const { return Add()(MultiplyHigh()(a, b), c); }
+};
+struct FusedNarrow {
+  double operator()(double a, double b, double c) const { return fused_to_odd(a, b, c); }
+};
+struct FusedNarrowRelu {
+  double operator()(double a, double b, double c) const {
+    const double v = fused_to_odd(a, b, c);
+    return v > 0 || std::isnan(v) ? v : 0.0;
+  }
+};
+// A division by zero gives ones, as the hardware does; the overflow of the lowest number wraps.
+struct Divide {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (b == T{0}) return static_cast<T>(~T{0});
+      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(0 - uint64_t(a));
+      return static_cast<T>(a / b);
+    } else {
+      return a / b;
+    }
+  }
+};
+struct Remainder {
+  template <class T>
+  T operator()(T a, T b) const {
+    if (b == T{0}) return a;
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return T{0};
+    return static_cast<T>(a % b);
+  }
+};
+struct Absolute {
+  template <class T>
+  T operator()(T a) const {
+    if constexpr (std::is_integral_v<T>)
+      return a < T{0} ? static_cast<T>(0 - uint64_t(a)) : a;
+    else
+      return std::fabs(a);
+  }
+};
+struct Negate {
+  template <class T>
+  T operator()(T a) const {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(0 - uint64_t(a));
+    else
+      return -a;
+  }
+};
+// Of floating-point numbers the one that is a number; -0 is below +0. With `KeepNan` NaN wins.
+template <bool Largest, bool KeepNan>
+struct Extreme {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (a != a || b != b) {
+        if (KeepNan || (a != a && b != b)) return std::numeric_limits<T>::quiet_NaN();
+        return a != a ? b : a;
+      }
+      if (a == b) return std::signbit(a) == Largest ? b : a;
+    }
+    return (a < b) == Largest ? b : a;
+  }
+};
+
+// ---- by type ----
+
+template <class F>
+Run of_integers(Decoder& d, Type type) {
+  switch (type) {
+    case Type::u16: case Type::b16: return each_lane<F, uint16_t, uint16_t, uint16_t>;
+    case Type::s16: return each_lane<F, int16_t, int16_t, int16_t>;
+    case Type::u32: case Type::b32: return each_lane<F, uint32_t, uint32_t, uint32_t>;
+    case Type::s32: return each_lane<F, int32_t, int32_t, int32_t>;
+    case Type::u64: case Type::b64: return each_lane<F, uint64_t, uint64_t, uint64_t>;
+    case Type::s64: return each_lane<F, int64_t, int64_t, int64_t>;
+    default: d.fail("unknown type");
+  }
+}
+
+template <class F, class T, class... S>
+Run changed(Decoder& d, bool flush, bool saturate) {
+  if (!flush && !saturate) return each_lane_rounded<F, T, S...>;
+  if (!std::is_same_v<T, float>) d.fail(".ftz and .sat stand with f32");
+  if (flush && saturate) return each_lane_rounded<Saturated<Flushed<F>>, T, S...>;
+  return flush ? each_lane_rounded<Flushed<F>, T, S...> : each_lane_rounded<Saturated<F>, T, S...>;
+}
+
+// f32 and f64 with the processor's rounding.
+template <class F>
+Run of_floats(Decoder& d, Type type, bool three) {
+  const bool flush = d.take("ftz"), saturate = d.take("sat");
+  d.op.rounding = static_cast<uint8_t>(d.rounding());
+  if (type == Type::f32) {
+    if constexpr (std::is_invocable_v<F, float, float, float>) {
+      if (three) return changed<F, float, float, float, float>(d, flush, saturate);
+    }
+    if constexpr (std::is_invocable_v<F, float, float>) return changed<F, float, float, float>(d, flush, saturate);
+  }
+  if (type == Type::f64) {
+    if constexpr (std::is_invocable_v<F, double, double, double>) {
+      if (three) return changed<F, double, double, double, double>(d, flush, saturate);
+    }
+    if constexpr (std::is_invocable_v<F, double, double>) return changed<F, double, double, double>(d, flush, saturate);
+  }
+  d.fail("unknown type");
+}
+
+template <class F>
+Run of_narrow(Decoder& d, Type type, bool three) {
+  if (d.take("ftz") || d.take("sat")) d.fail(".ftz and .sat of 16 bits are unknown");
+  d.take("rn");
+  if constexpr (std::is_invocable_v<F, double, double, double>) {
+    if (!three) d.fail("three operands are expected");
+    switch (type) {
+      case Type::f16: return each_lane<Narrow<F16, F>, uint16_t, uint16_t, uint16_t, uint16_t>;
+      case Type::bf16: return each_lane<Narrow<Bf16, F>, uint16_t, uint16_t, uint16_t, uint16_t>;
+      case Type::f16x2: return each_lane<NarrowPair<F16, F>, uint32_t, uint32_t, uint32_t, uint32_t>;
+      default: return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t, uint32_t, uint32_t>;
+    }
+  } else if constexpr (std::is_invocable_v<F, double, double>) {
+    switch (type) {
+      case Type::f16: return each_lane<Narrow<F16, F>, uint16_t, uint16_t, uint16_t>;
+      case Type::bf16: return each_lane<Narrow<Bf16, F>, uint16_t, uint16_t, uint16_t>;
+      case Type::f16x2: return each_lane<NarrowPair<F16, F>, uint32_t, uint32_t, uint32_t>;
+      default: return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t, uint32_t>;
+    }
+  } else {
+    switch (type) {
+      case Type::f16: return each_lane<Narrow<F16, F>, uint16_t, uint16_t>;
+      case Type::bf16: return each_lane<Narrow<Bf16, F>, uint16_t, uint16_t>;
+      case Type::f16x2: return each_lane<NarrowPair<F16, F>, uint32_t, uint32_t>;
+      default: return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t>;
+    }
+  }
+}
+
+// ---- carries: the flag of the lane goes in, out, or both ----
+
+enum class Sum { add, subtract, mad_low, mad_high };
+template <class T, Sum What>
+void with_carry(Block& b, const Op& op) {
+  using W = Unsigned128;
+  constexpr bool mad = What == Sum::mad_low || What == Sum::mad_high;
+  auto* d = b.reg<T>(op, 0);
+  const auto *x = b.reg<T>(op, 1), *y = b.reg<T>(op, 2), *z = b.reg<T>(op, 3);
+  auto* flag = b.at_place<uint32_t>(b.program().carry);
+  const bool in = op.immediate & 1, out = op.immediate & 2;
+  b.active.each([=](uint32_t i) {
+    const W carry = in ? flag[i] : 0;
+    W left = x[i], right = y[i];
+    if (mad) {
+      const W product = left * right;
+      left = What == Sum::mad_low ? static_cast<T>(product) : static_cast<T>(product >> (8 * sizeof(T)));
+      right = z[i];
+    }
+    const W sum = What == Sum::subtract ? left - right - carry : left + right + carry;
+    d[i] = static_cast<T>(sum);
+    if (out) flag[i] = static_cast<uint32_t>(sum >> (8 * sizeof(T))) & 1;
+  });
+}
+
+template <Sum What>
+void decode_carry(Decoder& d, bool in, bool out) {
+  constexpr bool mad = What == Sum::mad_low || What == Sum::mad_high;
+  const Type type = d.type();
+  if (is_float(type) || bytes_of(type) < 4) d.fail("carries stand with integers of 32 and 64 bits");
+  d.expect_operands(mad ? 4 : 3);
+  d.op.immediate = (in ? 1 : 0) | (out ? 2 : 0);
+  d.emit(bytes_of(type) == 8 ? with_carry<uint64_t, What> : with_carry<uint32_t, What>,
+         {d.target(0, type), d.source(1, type), d.source(2, type), d.source(mad ? 3 : 1, type)});
+}
+
+// ---- families ----
+
+template <class F, Sum What>
+void decode_sum(Decoder& d) {
+  if (d.take("cc")) return decode_carry<What>(d, false, true);
+  const Type type = d.type();
+  Run run = nullptr;
+  if (is_narrow(type))
+    run = of_narrow<F>(d, type, false);
+  else if (is_float(type))
+    run = of_floats<F>(d, type, false);
+  else
+    run = of_integers<F>(d, type);
+  d.emit(run, type, {type, type});
+}
+
+template <Sum What>
+void decode_sum_with_carry(Decoder& d) {
+  decode_carry<What>(d, true, d.take("cc"));
+}
+
+Type doubled(Decoder& d, Type type) {
+  switch (type) {
+    case Type::u16: return Type::u32;
+    case Type::s16: return Type::s32;
+    case Type::u32: return Type::u64;
+    case Type::s32: return Type::s64;
+    default: d.fail(".wide stands with integers of 16 and 32 bits");
+  }
+}
+
+void decode_mul(Decoder& d) {
+  const bool wide = d.take("wide"), high = d.take("hi"), low = d.take("lo");
+  const Type type = d.type();
+  if (is_float(type)) {
+    const Run run = is_narrow(type) ? of_narrow<Multiply>(d, type, false) : of_floats<Multiply>(d, type, false);
+    return d.emit(run, type, {type, type});
+  }
+  if (wide + high + low != 1) d.fail("mul of integers is .lo, .hi or .wide");
+  if (!wide) return d.emit(high ? of_integers<MultiplyHigh>(d, type) : of_integers<Multiply>(d, type), type, {type, type});
+  const Type to = doubled(d, type);
+  const Run run = type == Type::u16   ? each_lane<MultiplyWide<uint32_t>, uint32_t, uint16_t, uint16_t>
+                  : type == Type::s16 ? each_lane<MultiplyWide<int32_t>, int32_t, int16_t, int16_t>
+                  : type == Type::u32 ? each_lane<MultiplyWide<uint64_t>, uint64_t, uint32_t, uint32_t>
+                                      : each_lane<MultiplyWide<int64_t>, int64_t, int32_t, int32_t>;
+  d.emit(run, to, {type, type});
+}
+
+template <class F>
+Run of_three_integers(Decoder& d, Type type) {
+  switch (type) {
+    case Type::u16: return each_lane<F, uint16_t, uint16_t, uint16_t, uint16_t>;
+    case Type::s16: return each_lane<F, int16_t, int16_t, int16_t, int16_t>;
+    case Type::u32: return each_lane<F, uint32_t, uint32_t, uint32_t, uint32_t>;
+    case Type::s32: return each_lane<F, int32_t, int32_t, int32_t, int32_t>;
+    case Type::u64: return each_lane<F, uint64_t, uint64_t, uint64_t, uint64_t>;
+    case Type::s64: return each_lane<F, int64_t, int64_t, int64_t, int64_t>;
+    default: d.fail("unknown type");
+  }
+}
+
+void decode_fma(Decoder& d) {
+  const bool relu = d.take("relu");
+  const Type type = d.type();
+  if (!is_float(type)) d.fail("unknown type");
+  if (relu && !is_narrow(type)) d.fail(".relu stands with 16 bits");
+  Run run = nullptr;
+  if (is_narrow(type))
+    run = relu ? of_narrow<FusedNarrowRelu>(d, type, true) : of_narrow<FusedNarrow>(d, type, true);
+  else
+    run = of_floats<MultiplyAdd>(d, type, true);
+  d.emit(run, type, {type, type, type});
+}
+
+void decode_mad_with_carry(Decoder& d) {
+  const bool high = d.take("hi");
+  if (!high && !d.take("lo")) d.fail("madc is .lo or .hi");
+  const bool out = d.take("cc");
+  high ? decode_carry<Sum::mad_high>(d, true, out) : decode_carry<Sum::mad_low>(d, true, out);
+}
+
+void decode_mad(Decoder& d) {
+  const bool wide = d.take("wide"), high = d.take("hi"), low = d.take("lo");
+  if (wide + high + low == 0) return decode_fma(d);
+  if (d.take("cc")) {
+    if (wide) d.fail("a product of twice the width has no carry");
+    return high ? decode_carry<Sum::mad_high>(d, false, true) : decode_carry<Sum::mad_low>(d, false, true);
+  }
+  const Type type = d.type();
+  if (!wide)
+    return d.emit(high ? of_three_integers<MultiplyAddHigh>(d, type) : of_three_integers<MultiplyAdd>(d, type), type,
+                  {type, type, type});
+  const Type to = doubled(d, type);
+  const Run run = type == Type::u16   ? each_lane<MultiplyAddWide<uint32_t>, uint32_t, uint16_t, uint16_t, uint32_t>
+                  : type == Type::s16 ? each_lane<MultiplyAddWide<int32_t>, int32_t, int16_t, int16_t, int32_t>
+                  : type == Type::u32 ? each_lane<MultiplyAddWide<uint64_t>, uint64_t, uint32_t, uint32_t, uint64_t>
+                                      : each_lane<MultiplyAddWide<int64_t>, int64_t, int32_t, int32_t, int64_t>;
+  d.emit(run, to, {type, type, to});
+}
+
+void decode_div(Decoder& d) {
+  const Type type = d.type();
+  // .full and .approx are within 2 units in the last place of the device; the exact quotient is one of those.
+  d.take("full");
+  d.take("approx");
+  if (is_narrow(type)) d.fail("unknown type");
+  d.emit(is_float(type) ? of_floats<Divide>(d, type, false) : of_integers<Divide>(d, type), type, {type, type});
+}
+
+void decode_rem(Decoder& d) {
+  const Type type = d.type();
+  d.emit(of_integers<Remainder>(d, type), type, {type, type});
+}
+
+template <class F>
+Run of_one(Decoder& d, Type type) {
+  if (is_narrow(type)) return of_narrow<F>(d, type, false);
+  if (type == Type::f32) return d.take("ftz") ? each_lane<Flushed<F>, float, float> : each_lane<F, float, float>;
+  switch (type) {
+    case Type::f64: return each_lane<F, double, double>;
+    case Type::s16: return each_lane<F, int16_t, int16_t>;
+    case Type::s32: return each_lane<F, int32_t, int32_t>;
+    case Type::s64: return each_lane<F, int64_t, int64_t>;
+    default: d.fail("unknown type");
+  }
+}
+
+template <class F>
+void decode_one(Decoder& d) {
+  const Type type = d.type();
+  d.emit(of_one<F>(d, type), type, {type});
+}
+
+template <bool Largest>
+void decode_extreme(Decoder& d) {
+  const bool nan = d.take("NaN");
+  const Type type = d.type();
+  Run run = nullptr;
+  if (is_narrow(type))
+    run = nan ? of_narrow<Extreme<Largest, true>>(d, type, false) : of_narrow<Extreme<Largest, false>>(d, type, false);
+  else if (is_float(type))
+    run = nan ? of_floats<Extreme<Largest, true>>(d, type, false) : of_floats<Extreme<Largest, false>>(d, type, false);
+  else
+    run = of_integers<Extreme<Largest, false>>(d, type);
+  d.emit(run, type, {type, type});
+}
+
+}  // namespace
+
+void add_arithmetic(Families& families) {
+  families["add"] = decode_sum<Add, Sum::add>;
+  families["sub"] = decode_sum<Subtract, Sum::subtract>;
+  families["addc"] = decode_sum_with_carry<Sum::add>;
+  families["subc"] = decode_sum_with_carry<Sum::subtract>;
+  families["mul"] = decode_mul;
+  families["mad"] = decode_mad;
+  families["madc"] = decode_mad_with_carry;
+  families["fma"] = decode_fma;
+  families["div"] = decode_div;
+  families["rem"] = decode_rem;
+  families["abs"] = decode_one<Absolute>;
+  families["neg"] = decode_one<Negate>;
+  families["min"] = decode_extreme<false>;
+  families["max"] = decode_extreme<true>;
+}
+
+}  // namespace heddle::ptx
