@@ -10,9 +10,14 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "tests/ptx/launch.h"
+#include "tests/ptx/module.h"
 
 #undef cuEventElapsedTime
 #undef cuGraphInstantiate
@@ -33,8 +38,12 @@ struct Item {
   std::function<bool()> ready;  // empty: at once
 };
 constexpr int most_shared = 232448;  // bytes a kernel may opt in to, as on sm_90
+// What the executor of PTX has against a kernel: no code of cuda.h, as no driver looks so closely. The device lives on.
+constexpr auto ptx_fault = static_cast<CUresult>(9001);
 struct Module {
-  std::string code;
+  std::shared_ptr<const heddle::ptx::Module> code;
+  std::vector<std::byte> globals;
+  heddle::ptx::Program kernel;
   unsigned dynamic_shared = 0;  // bytes it has opted in to
 };
 struct Node {
@@ -51,9 +60,12 @@ struct Stream {
 };
 
 struct State {
+  std::recursive_mutex mutex;
   std::map<std::string, int> calls, live, failures;
   std::map<uintptr_t, size_t> memory;  // device allocations
   std::map<uintptr_t, size_t> host;    // page-locked ones
+  heddle::ptx::GlobalMemory reachable;  // both, and variables of modules: what kernels may touch
+  std::string fault;                   // what the executor reported last
   std::vector<Stream*> streams;        // alive, oldest first
   Graph* capture = nullptr;
   CUresult sticky = CUDA_SUCCESS;
@@ -81,7 +93,8 @@ CUresult enter(const char* symbol, bool needs_context = true) {
   return s.sticky;
 }
 
-#define ENTER(symbol) \
+#define ENTER(symbol)                                         \
+  const std::lock_guard<std::recursive_mutex> held(state().mutex); \
   if (CUresult refused = enter(symbol); refused != CUDA_SUCCESS) return refused
 
 bool inside(const std::map<uintptr_t, size_t>& blocks, CUdeviceptr address, size_t bytes) {
@@ -115,7 +128,7 @@ bool run_one(CUresult* result) {
     const Work work = std::move(queue.front().run);
     queue.pop_front();
     *result = work();
-    if (*result != CUDA_SUCCESS) s.sticky = *result;
+    if (*result != CUDA_SUCCESS && *result != ptx_fault) s.sticky = *result;
     return true;
   }
   return false;
@@ -148,24 +161,23 @@ CUresult run_graph(const std::vector<Node>& nodes) {
 
 char* host(CUdeviceptr address) { return reinterpret_cast<char*>(static_cast<uintptr_t>(address)); }
 
-// out[i] = 3 a[i] + b[i] + c
-CUresult mix(CUdeviceptr a, CUdeviceptr b, CUdeviceptr out, uint32_t n, int32_t c, uint32_t lanes) {
-  n = std::min(n, lanes);
-  for (CUdeviceptr p : {a, b, out}) {
-    if (!valid(p, size_t{n} * 4)) return CUDA_ERROR_ILLEGAL_ADDRESS;
-  }
-  for (uint32_t i = 0; i < n; ++i) {
-    reinterpret_cast<int32_t*>(host(out))[i] =
-        3 * reinterpret_cast<int32_t*>(host(a))[i] + reinterpret_cast<int32_t*>(host(b))[i] + c;
-  }
-  return CUDA_SUCCESS;
+// Memory as a device gives it: aligned, and with nothing in it that somebody could take for a value.
+constexpr std::align_val_t device_alignment{256};
+constexpr int rubbish = 0xcb;
+char* make_memory(size_t bytes) {
+  auto* memory = static_cast<char*>(::operator new(bytes, device_alignment));
+  std::memset(memory, rubbish, bytes);
+  state().reachable.add(memory, bytes);
+  return memory;
+}
+void give_back(void* memory) {
+  state().reachable.remove(memory);
+  ::operator delete(memory, device_alignment);
 }
 
-template <class T>
-T argument(void** arguments, int index) {
-  T value;
-  std::memcpy(&value, arguments[index], sizeof value);
-  return value;
+CUresult reported(const std::exception& error) {
+  state().fault = error.what();
+  return ptx_fault;
 }
 
 }  // namespace
@@ -193,11 +205,15 @@ CUresult cuDriverGetVersion(int* version) {
 CUresult cuGetErrorName(CUresult error, const char** name) {
   *name = error == CUDA_ERROR_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == ptx_fault                  ? "PTX_FAULT"
                                                 : nullptr;
   return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuGetErrorString(CUresult, const char** text) {
-  *text = "a fake error";
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  static thread_local std::string kept;
+  const std::lock_guard<std::recursive_mutex> held(state().mutex);
+  kept = error == ptx_fault ? state().fault : "a fake error";
+  *text = kept.c_str();
   return CUDA_SUCCESS;
 }
 
@@ -220,11 +236,9 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
   switch (what) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = 99;
-      break;  // newer than any NVRTC: kernels come as PTX
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-      *value = 0;
-      break;
+      *value = 9;
+      break;  // sm_99, which no NVRTC knows: kernels come as PTX for sm_90
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
       *value = 32;
       break;
@@ -275,7 +289,7 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   ENTER("cuMemAlloc");
   if (state().capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  auto* memory = new char[bytes];
+  char* memory = make_memory(bytes);
   state().memory[reinterpret_cast<uintptr_t>(memory)] = bytes;
   *address = reinterpret_cast<uintptr_t>(memory);
   ++state().live["memory"];
@@ -284,13 +298,13 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
 CUresult cuMemFree_v2(CUdeviceptr address) {
   ENTER("cuMemFree");
   if (!state().memory.erase(static_cast<uintptr_t>(address))) return CUDA_ERROR_INVALID_VALUE;
-  delete[] host(address);
+  give_back(host(address));
   --state().live["memory"];
   return CUDA_SUCCESS;
 }
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   ENTER("cuMemHostAlloc");
-  *memory = new char[bytes];
+  *memory = make_memory(bytes);
   state().host[reinterpret_cast<uintptr_t>(*memory)] = bytes;
   ++state().live["host"];
   return CUDA_SUCCESS;
@@ -298,7 +312,7 @@ CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
 CUresult cuMemFreeHost(void* memory) {
   ENTER("cuMemFreeHost");
   state().host.erase(reinterpret_cast<uintptr_t>(memory));
-  delete[] static_cast<char*>(memory);
+  give_back(memory);
   --state().live["host"];
   return CUDA_SUCCESS;
 }
@@ -470,25 +484,44 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   ENTER("cuModuleLoadData");
-  std::string code(static_cast<const char*>(image));
-  if (code.find(".entry heddle_kernel") == std::string::npos) return CUDA_ERROR_INVALID_IMAGE;
-  *module = reinterpret_cast<CUmodule>(new Module{code});
+  try {
+    auto made = std::make_unique<Module>();
+    made->code = std::make_shared<heddle::ptx::Module>(heddle::ptx::parse(static_cast<const char*>(image)));
+    made->globals.resize(made->code->global_bytes + 1);
+    for (const heddle::ptx::Variable* v : made->code->globals)
+      std::copy(v->initial.begin(), v->initial.end(), made->globals.begin() + static_cast<ptrdiff_t>(v->offset));
+    state().reachable.add(made->globals.data(), made->code->global_bytes);
+    *module = reinterpret_cast<CUmodule>(made.release());
+  } catch (const std::exception& error) {
+    return reported(error);
+  }
   ++state().live["module"];
   return CUDA_SUCCESS;
 }
-CUresult cuModuleUnload(CUmodule module) {
-  delete reinterpret_cast<Module*>(module);
+CUresult cuModuleUnload(CUmodule handle) {
+  ENTER("cuModuleUnload");
+  auto* module = reinterpret_cast<Module*>(handle);
+  state().reachable.remove(module->globals.data());
+  delete module;
   --state().live["module"];
   return CUDA_SUCCESS;
 }
-CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* name) {
   ENTER("cuModuleGetFunction");
+  auto* module = reinterpret_cast<Module*>(handle);
   *function = reinterpret_cast<CUfunction>(module);
-  return std::string(name) == "heddle_kernel" ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  if (!module->code->functions.contains(name)) return CUDA_ERROR_NOT_FOUND;
+  try {
+    module->kernel = heddle::ptx::decode(module->code, name, module->globals.data());
+  } catch (const std::exception& error) {
+    return reported(error);
+  }
+  return CUDA_SUCCESS;
 }
-CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction function) {
   ENTER("cuFuncGetAttribute");
-  *value = 512;
+  const uint32_t most = reinterpret_cast<Module*>(function)->kernel.max_lanes;
+  *value = most ? static_cast<int>(most) : 1024;
   return CUDA_SUCCESS;
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute what, int value) {
@@ -500,16 +533,22 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute what, int 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** arguments, void** extra) {
   ENTER("cuLaunchKernel");
-  if (shared > reinterpret_cast<Module*>(function)->dynamic_shared || extra || !gx || !gy || !gz)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (reinterpret_cast<Module*>(function)->code.find("fake_mix") == std::string::npos) return CUDA_ERROR_NOT_SUPPORTED;
+  const auto& module = *reinterpret_cast<Module*>(function);
+  if (shared > module.dynamic_shared || extra || !gx || !gy || !gz) return CUDA_ERROR_INVALID_VALUE;
   // Arguments are read at the launch, as the API does.
-  auto a = argument<CUdeviceptr>(arguments, 0), b = argument<CUdeviceptr>(arguments, 1),
-       out = argument<CUdeviceptr>(arguments, 2);
-  auto n = argument<uint32_t>(arguments, 3);
-  auto c = argument<int32_t>(arguments, 4);
-  uint32_t lanes = gx * gy * gz * bx * by * bz;
-  return enqueue(stream, [=] { return mix(a, b, out, n, c, lanes); });
+  std::vector<std::byte> parameters(module.kernel.parameter_bytes);
+  for (size_t i = 0; i < module.kernel.parameters.size(); ++i) {
+    const heddle::ptx::Variable& p = *module.kernel.parameters[i];
+    std::memcpy(parameters.data() + p.offset, arguments[i], p.bytes);
+  }
+  return enqueue(stream, [=, &module] {
+    try {
+      launch(module.kernel, {{gx, gy, gz}, {bx, by, bz}, shared}, parameters.data(), state().reachable);
+    } catch (const heddle::ptx::Fault& fault) {
+      return reported(fault);
+    }
+    return CUDA_SUCCESS;
+  });
 }
 
 }  // extern "C"

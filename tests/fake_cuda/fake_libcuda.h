@@ -2,8 +2,8 @@
 //
 // Purpose: checks what the backend asks of the driver: order, lifetimes, captures, errors, leaks. Work is deferred
 // until somebody synchronizes (as on a GPU), every call needs a current context, and every address is checked. Kernels
-// are recognised by a comment in their PTX ("fake_mix") and run as host functions. Thread safety: none beyond what the
-// tests need (calls from several threads, one at a time).
+// run on the executor of PTX (tests/ptx), whose faults are the error 9001, "PTX_FAULT", with the executor's text.
+// Thread safety: one call at a time works, others wait for it.
 #pragma once
 
 extern "C" {

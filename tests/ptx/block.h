@@ -89,7 +89,7 @@ class Block {
   };
   static constexpr uint32_t deepest_call = 16;
   static constexpr int32_t none = 0x7fffffff;
-  static constexpr uint64_t most_steps = 1'000'000'000;
+  static constexpr uint64_t most_steps = 200'000'000;
 
   void fill(const Program& program);
   void place_specials(uint32_t x, uint32_t y, uint32_t z);
