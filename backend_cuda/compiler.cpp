@@ -21,7 +21,8 @@ class CudaCompiler final : public KernelCompiler {
     if (shared > static_shared_bytes) made.dynamic_shared = static_cast<uint32_t>(shared);
     made.text = print(source, Target::cuda, print_options(caps));
     const auto sm = static_cast<int>(caps.architecture);
-    const std::string identity = fmt::format("sm_{}, nvrtc {}\n{}", sm, cuda::nvrtc_version(), made.text);
+    const std::string identity =
+        fmt::format("sm_{}, nvrtc {}{}\n{}", sm, cuda::nvrtc_version(), cuda::with_lines() ? ", lines" : "", made.text);
     const DiskCache cache("cuda", caps.driver_hash);
     if (auto known = cache.load(identity); known && !known->empty()) {
       made.bytes = std::move(*known);

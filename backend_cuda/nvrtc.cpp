@@ -10,6 +10,7 @@
 
 #include "heddle/backend_cuda/driver.h"
 #include "heddle/core/base/ascii.h"
+#include "heddle/core/base/debug_switch.h"
 #include "heddle/core/base/error.h"
 
 namespace heddle::cuda {
@@ -20,6 +21,10 @@ namespace {
   F(GetErrorString) F(Version) F(GetNumSupportedArchs) F(GetSupportedArchs) F(CreateProgram) F(DestroyProgram) \
   F(CompileProgram) F(GetPTXSize) F(GetPTX) F(GetCUBINSize) F(GetCUBIN) F(GetProgramLogSize) F(GetProgramLog)
 // clang-format on
+
+struct Lines {
+  static constexpr const char* variable = "HEDDLE_CUDA_LINES";
+};
 
 struct NvrtcApi {
 #define HEDDLE_NVRTC_POINTER(name) decltype(&::nvrtc##name) name = nullptr;
@@ -120,8 +125,10 @@ class Program {
   // `arch` is "compute_80" (PTX) or "sm_80" (machine code). No --use_fast_math: NaN and infinity keep their meaning.
   void compile(const std::string& arch, bool report = false) {
     std::string option = "--gpu-architecture=" + arch;
-    const char* options[] = {option.c_str(), "--std=c++17", "--ptxas-options=-v"};
-    nvrtcResult result = nvrtc().CompileProgram(program_, report ? 3 : 2, options);
+    std::vector<const char*> options = {option.c_str(), "--std=c++17"};
+    if (report) options.push_back("--ptxas-options=-v");
+    if (with_lines()) options.push_back("--generate-line-info");
+    nvrtcResult result = nvrtc().CompileProgram(program_, static_cast<int>(options.size()), options.data());
     if (result == NVRTC_SUCCESS) return;
     std::string text = log();
     throw CompileError(fmt::format("[compile] nvrtcCompileProgram of kernel {} for {}: {}: {}", name_, arch,
@@ -173,6 +180,8 @@ bool have_nvrtc(std::string* absent) {
   if (absent && !l.absent.empty()) *absent = l.absent;
   return l.absent.empty();
 }
+
+bool with_lines() { return DebugSwitch<Lines>::on(); }
 
 std::string nvrtc_version() { return loaded().api.version; }
 

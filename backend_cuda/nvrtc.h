@@ -15,6 +15,9 @@ bool have_nvrtc(std::string* absent = nullptr);
 // "13.0"; empty without NVRTC.
 std::string nvrtc_version();
 
+// HEDDLE_CUDA_LINES: compiled kernels carry the lines of their text, for profilers and for the tests' executor of PTX.
+bool with_lines();
+
 // PTX for compute capability `sm` (75, 80, 90, ...). `name` stands for the kernel in the log. Throws CompileError with
 // NVRTC's log, or DeviceUnavailable without NVRTC.
 std::string compile_ptx(const std::string& text, const std::string& name, int sm);

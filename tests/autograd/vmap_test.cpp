@@ -386,10 +386,11 @@ TEST_P(VmapOnDevice, FoldedKernels) {
       expect_close(found[i].to(reference()), expected[i], "gradient " + std::to_string(i), 1e-4);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Drivers, VmapOnDevice, testing::Values("opencl:0", "vulkan:0"), [](const auto& param_info) {
-  const std::string id = param_info.param;
-  return id.substr(0, id.find(':'));
-});
+INSTANTIATE_TEST_SUITE_P(Drivers, VmapOnDevice, testing::Values("opencl:0", "vulkan:0", "cuda:0"),
+                         [](const auto& param_info) {
+                           const std::string id = param_info.param;
+                           return id.substr(0, id.find(':'));
+                         });
 
 // compile() of a transform, a transform of a compiled function, and both.
 TEST_P(VmapOnDevice, Compiled) {

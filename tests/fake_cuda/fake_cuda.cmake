@@ -1,8 +1,10 @@
 # The cuda backend over a libcuda in host memory (included by tests/CMakeLists.txt where the backend is built).
+include(${CMAKE_CURRENT_LIST_DIR}/../ptx/ptx.cmake)
 add_library(heddle_fake_libcuda SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_libcuda.cpp)
 heddle_warnings(heddle_fake_libcuda)
 target_include_directories(heddle_fake_libcuda PRIVATE ${HEDDLE_INCLUDE_ROOT} ${PROJECT_SOURCE_DIR})
 target_include_directories(heddle_fake_libcuda SYSTEM PRIVATE ${HEDDLE_CUDA_INCLUDE_DIR})
+target_link_libraries(heddle_fake_libcuda PRIVATE heddle_ptx)
 # In a folder of its own: nothing but this test may ever load it.
 set_target_properties(heddle_fake_libcuda PROPERTIES PREFIX "lib" OUTPUT_NAME cuda SUFFIX ".so.1"
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fake-cuda)
@@ -27,3 +29,10 @@ if(TARGET heddle_fake_nvtx)
   add_dependencies(heddle_tests_cuda heddle_fake_nvtx)
   target_compile_definitions(heddle_tests_cuda PRIVATE HEDDLE_FAKE_NVTX="$<TARGET_FILE:heddle_fake_nvtx>")
 endif()
+
+# A minute of the groups that tools/ptx.sh runs whole, on cuda:0 over the executor: schedules of the product, matrix
+# units among them, and other bodies.
+add_test(NAME ptx_kernels COMMAND heddle_tests_kernels --gtest_filter=*MatmulGpuTest.*/cuda:*ReduceTest.*/cuda:*CopyRowsTest.*/cuda:*ScatterAddTest.*/cuda:*AttentionTest.*/cuda)
+set_tests_properties(ptx_kernels PROPERTIES LABELS ptx TIMEOUT 900 ENVIRONMENT
+  "HEDDLE_TEST_PTX=1;HEDDLE_CUDA_LINES=1;OCL_ICD_VENDORS=/nonexistent;VK_DRIVER_FILES=/nonexistent;VK_ICD_FILENAMES=/nonexistent"
+  ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/fake-cuda")

@@ -62,11 +62,11 @@ struct Stream {
 struct State {
   std::recursive_mutex mutex;
   std::map<std::string, int> calls, live, failures;
-  std::map<uintptr_t, size_t> memory;  // device allocations
-  std::map<uintptr_t, size_t> host;    // page-locked ones
+  std::map<uintptr_t, size_t> memory;   // device allocations
+  std::map<uintptr_t, size_t> host;     // page-locked ones
   heddle::ptx::GlobalMemory reachable;  // both, and variables of modules: what kernels may touch
-  std::string fault;                   // what the executor reported last
-  std::vector<Stream*> streams;        // alive, oldest first
+  std::string fault;                    // what the executor reported last
+  std::vector<Stream*> streams;         // alive, oldest first
   Graph* capture = nullptr;
   CUresult sticky = CUDA_SUCCESS;
 };
@@ -93,7 +93,7 @@ CUresult enter(const char* symbol, bool needs_context = true) {
   return s.sticky;
 }
 
-#define ENTER(symbol)                                         \
+#define ENTER(symbol)                                              \
   const std::lock_guard<std::recursive_mutex> held(state().mutex); \
   if (CUresult refused = enter(symbol); refused != CUDA_SUCCESS) return refused
 

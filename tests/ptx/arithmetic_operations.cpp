@@ -49,12 +49,16 @@ struct MultiplyHigh {
 template <class W>
 struct MultiplyWide {
   template <class T>
-  W operator()(T a, T b) const { return static_cast<W>(uint64_t(W(a)) * uint64_t(W(b))); }
+  W operator()(T a, T b) const {
+    return static_cast<W>(uint64_t(W(a)) * uint64_t(W(b)));
+  }
 };
 template <class W>
 struct MultiplyAddWide {
   template <class T>
-  W operator()(T a, T b, W c) const { return static_cast<W>(uint64_t(W(a)) * uint64_t(W(b)) + uint64_t(c)); }
+  W operator()(T a, T b, W c) const {
+    return static_cast<W>(uint64_t(W(a)) * uint64_t(W(b)) + uint64_t(c));
+  }
 };
 struct MultiplyAdd {
   template <class T>
@@ -67,7 +71,9 @@ struct MultiplyAdd {
 };
 struct MultiplyAddHigh {
   template <class T>
-  T operator()(T a, T b, T c) const { return Add()(MultiplyHigh()(a, b), c); }
+  T operator()(T a, T b, T c) const {
+    return Add()(MultiplyHigh()(a, b), c);
+  }
 };
 struct FusedNarrow {
   double operator()(double a, double b, double c) const { return fused_to_odd(a, b, c); }
@@ -138,13 +144,23 @@ struct Extreme {
 template <class F>
 Run of_integers(Decoder& d, Type type) {
   switch (type) {
-    case Type::u16: case Type::b16: return each_lane<F, uint16_t, uint16_t, uint16_t>;
-    case Type::s16: return each_lane<F, int16_t, int16_t, int16_t>;
-    case Type::u32: case Type::b32: return each_lane<F, uint32_t, uint32_t, uint32_t>;
-    case Type::s32: return each_lane<F, int32_t, int32_t, int32_t>;
-    case Type::u64: case Type::b64: return each_lane<F, uint64_t, uint64_t, uint64_t>;
-    case Type::s64: return each_lane<F, int64_t, int64_t, int64_t>;
-    default: d.fail("unknown type");
+    case Type::u16:
+    case Type::b16:
+      return each_lane<F, uint16_t, uint16_t, uint16_t>;
+    case Type::s16:
+      return each_lane<F, int16_t, int16_t, int16_t>;
+    case Type::u32:
+    case Type::b32:
+      return each_lane<F, uint32_t, uint32_t, uint32_t>;
+    case Type::s32:
+      return each_lane<F, int32_t, int32_t, int32_t>;
+    case Type::u64:
+    case Type::b64:
+      return each_lane<F, uint64_t, uint64_t, uint64_t>;
+    case Type::s64:
+      return each_lane<F, int64_t, int64_t, int64_t>;
+    default:
+      d.fail("unknown type");
   }
 }
 
@@ -183,24 +199,36 @@ Run of_narrow(Decoder& d, Type type, bool three) {
   if constexpr (std::is_invocable_v<F, double, double, double>) {
     if (!three) d.fail("three operands are expected");
     switch (type) {
-      case Type::f16: return each_lane<Narrow<F16, F>, uint16_t, uint16_t, uint16_t, uint16_t>;
-      case Type::bf16: return each_lane<Narrow<Bf16, F>, uint16_t, uint16_t, uint16_t, uint16_t>;
-      case Type::f16x2: return each_lane<NarrowPair<F16, F>, uint32_t, uint32_t, uint32_t, uint32_t>;
-      default: return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t, uint32_t, uint32_t>;
+      case Type::f16:
+        return each_lane<Narrow<F16, F>, uint16_t, uint16_t, uint16_t, uint16_t>;
+      case Type::bf16:
+        return each_lane<Narrow<Bf16, F>, uint16_t, uint16_t, uint16_t, uint16_t>;
+      case Type::f16x2:
+        return each_lane<NarrowPair<F16, F>, uint32_t, uint32_t, uint32_t, uint32_t>;
+      default:
+        return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t, uint32_t, uint32_t>;
     }
   } else if constexpr (std::is_invocable_v<F, double, double>) {
     switch (type) {
-      case Type::f16: return each_lane<Narrow<F16, F>, uint16_t, uint16_t, uint16_t>;
-      case Type::bf16: return each_lane<Narrow<Bf16, F>, uint16_t, uint16_t, uint16_t>;
-      case Type::f16x2: return each_lane<NarrowPair<F16, F>, uint32_t, uint32_t, uint32_t>;
-      default: return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t, uint32_t>;
+      case Type::f16:
+        return each_lane<Narrow<F16, F>, uint16_t, uint16_t, uint16_t>;
+      case Type::bf16:
+        return each_lane<Narrow<Bf16, F>, uint16_t, uint16_t, uint16_t>;
+      case Type::f16x2:
+        return each_lane<NarrowPair<F16, F>, uint32_t, uint32_t, uint32_t>;
+      default:
+        return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t, uint32_t>;
     }
   } else {
     switch (type) {
-      case Type::f16: return each_lane<Narrow<F16, F>, uint16_t, uint16_t>;
-      case Type::bf16: return each_lane<Narrow<Bf16, F>, uint16_t, uint16_t>;
-      case Type::f16x2: return each_lane<NarrowPair<F16, F>, uint32_t, uint32_t>;
-      default: return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t>;
+      case Type::f16:
+        return each_lane<Narrow<F16, F>, uint16_t, uint16_t>;
+      case Type::bf16:
+        return each_lane<Narrow<Bf16, F>, uint16_t, uint16_t>;
+      case Type::f16x2:
+        return each_lane<NarrowPair<F16, F>, uint32_t, uint32_t>;
+      default:
+        return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t>;
     }
   }
 }
@@ -264,11 +292,16 @@ void decode_sum_with_carry(Decoder& d) {
 
 Type doubled(Decoder& d, Type type) {
   switch (type) {
-    case Type::u16: return Type::u32;
-    case Type::s16: return Type::s32;
-    case Type::u32: return Type::u64;
-    case Type::s32: return Type::s64;
-    default: d.fail(".wide stands with integers of 16 and 32 bits");
+    case Type::u16:
+      return Type::u32;
+    case Type::s16:
+      return Type::s32;
+    case Type::u32:
+      return Type::u64;
+    case Type::s32:
+      return Type::s64;
+    default:
+      d.fail(".wide stands with integers of 16 and 32 bits");
   }
 }
 
@@ -280,7 +313,8 @@ void decode_mul(Decoder& d) {
     return d.emit(run, type, {type, type});
   }
   if (wide + high + low != 1) d.fail("mul of integers is .lo, .hi or .wide");
-  if (!wide) return d.emit(high ? of_integers<MultiplyHigh>(d, type) : of_integers<Multiply>(d, type), type, {type, type});
+  if (!wide)
+    return d.emit(high ? of_integers<MultiplyHigh>(d, type) : of_integers<Multiply>(d, type), type, {type, type});
   const Type to = doubled(d, type);
   const Run run = type == Type::u16   ? each_lane<MultiplyWide<uint32_t>, uint32_t, uint16_t, uint16_t>
                   : type == Type::s16 ? each_lane<MultiplyWide<int32_t>, int32_t, int16_t, int16_t>
@@ -292,13 +326,20 @@ void decode_mul(Decoder& d) {
 template <class F>
 Run of_three_integers(Decoder& d, Type type) {
   switch (type) {
-    case Type::u16: return each_lane<F, uint16_t, uint16_t, uint16_t, uint16_t>;
-    case Type::s16: return each_lane<F, int16_t, int16_t, int16_t, int16_t>;
-    case Type::u32: return each_lane<F, uint32_t, uint32_t, uint32_t, uint32_t>;
-    case Type::s32: return each_lane<F, int32_t, int32_t, int32_t, int32_t>;
-    case Type::u64: return each_lane<F, uint64_t, uint64_t, uint64_t, uint64_t>;
-    case Type::s64: return each_lane<F, int64_t, int64_t, int64_t, int64_t>;
-    default: d.fail("unknown type");
+    case Type::u16:
+      return each_lane<F, uint16_t, uint16_t, uint16_t, uint16_t>;
+    case Type::s16:
+      return each_lane<F, int16_t, int16_t, int16_t, int16_t>;
+    case Type::u32:
+      return each_lane<F, uint32_t, uint32_t, uint32_t, uint32_t>;
+    case Type::s32:
+      return each_lane<F, int32_t, int32_t, int32_t, int32_t>;
+    case Type::u64:
+      return each_lane<F, uint64_t, uint64_t, uint64_t, uint64_t>;
+    case Type::s64:
+      return each_lane<F, int64_t, int64_t, int64_t, int64_t>;
+    default:
+      d.fail("unknown type");
   }
 }
 
@@ -360,11 +401,16 @@ Run of_one(Decoder& d, Type type) {
   if (is_narrow(type)) return of_narrow<F>(d, type, false);
   if (type == Type::f32) return d.take("ftz") ? each_lane<Flushed<F>, float, float> : each_lane<F, float, float>;
   switch (type) {
-    case Type::f64: return each_lane<F, double, double>;
-    case Type::s16: return each_lane<F, int16_t, int16_t>;
-    case Type::s32: return each_lane<F, int32_t, int32_t>;
-    case Type::s64: return each_lane<F, int64_t, int64_t>;
-    default: d.fail("unknown type");
+    case Type::f64:
+      return each_lane<F, double, double>;
+    case Type::s16:
+      return each_lane<F, int16_t, int16_t>;
+    case Type::s32:
+      return each_lane<F, int32_t, int32_t>;
+    case Type::s64:
+      return each_lane<F, int64_t, int64_t>;
+    default:
+      d.fail("unknown type");
   }
 }
 

@@ -15,7 +15,8 @@ void check2(const std::string& opcode, const Oracle& oracle, uint64_t seed = 1) 
   const auto a = numbers<T>(n, seed), b = numbers<T>(n, seed + 100);
   using D = decltype(oracle(T{}, T{}));
   const auto d = compute<D>(opcode + " %d, %a, %b;", a, b);
-  for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same_value(d[i], oracle(a[i], b[i]))) << opcode << " " << +a[i] << " " << +b[i];
+  for (size_t i = 0; i < n; ++i)
+    EXPECT_TRUE(same_value(d[i], oracle(a[i], b[i]))) << opcode << " " << +a[i] << " " << +b[i];
 }
 template <class T, class Oracle>
 void check1(const std::string& opcode, const Oracle& oracle) {
@@ -29,7 +30,8 @@ void check3(const std::string& opcode, const Oracle& oracle) {
   const auto a = numbers<T>(n, 7), b = numbers<T>(n, 8), c = numbers<T>(n, 9);
   const auto d = compute<T>(opcode + " %d, %a, %b, %c;", a, b, c);
   for (size_t i = 0; i < n; ++i)
-    EXPECT_TRUE(same_value(d[i], static_cast<T>(oracle(a[i], b[i], c[i])))) << opcode << " " << +a[i] << " " << +b[i] << " " << +c[i];
+    EXPECT_TRUE(same_value(d[i], static_cast<T>(oracle(a[i], b[i], c[i]))))
+        << opcode << " " << +a[i] << " " << +b[i] << " " << +c[i];
 }
 
 TEST(PtxIntegers, SumsAndProductsWrap) {
@@ -77,7 +79,9 @@ TEST(PtxIntegers, MinimumMaximumMagnitude) {
   check2<int32_t>("min.s32", [](int32_t a, int32_t b) { return std::min(a, b); });
   check2<uint32_t>("max.u32", [](uint32_t a, uint32_t b) { return std::max(a, b); });
   check2<int64_t>("max.s64", [](int64_t a, int64_t b) { return std::max(a, b); });
-  check1<int32_t>("abs.s32", [](int32_t a) { return static_cast<int32_t>(a < 0 ? 0u - static_cast<uint32_t>(a) : static_cast<uint32_t>(a)); });
+  check1<int32_t>("abs.s32", [](int32_t a) {
+    return static_cast<int32_t>(a < 0 ? 0u - static_cast<uint32_t>(a) : static_cast<uint32_t>(a));
+  });
   check1<uint32_t>("neg.s32", [](uint32_t a) { return 0u - a; });
 }
 
@@ -115,7 +119,8 @@ TEST(PtxIntegers, ShiftsClamp) {
   auto by = numbers<uint32_t>(n, 3);
   for (size_t i = 0; i < n; i += 2) by[i] %= 70;
   const auto a = numbers<uint32_t>(n, 4);
-  const auto left = compute<uint32_t>("shl.b32 %d, %a, %b;", a, by), right = compute<uint32_t>("shr.u32 %d, %a, %b;", a, by),
+  const auto left = compute<uint32_t>("shl.b32 %d, %a, %b;", a, by),
+             right = compute<uint32_t>("shr.u32 %d, %a, %b;", a, by),
              sign = compute<uint32_t>("shr.s32 %d, %a, %b;", a, by);
   const auto wide = numbers<int64_t>(n, 5);
   const auto wide_sign = compute<int64_t>("shr.s64 %d, %a, %b;", wide, by);
@@ -123,7 +128,9 @@ TEST(PtxIntegers, ShiftsClamp) {
     const uint32_t s = by[i];
     EXPECT_EQ(left[i], s > 31 ? 0u : static_cast<uint32_t>(uint64_t{a[i]} << s));
     EXPECT_EQ(right[i], s > 31 ? 0u : a[i] >> s);
-    EXPECT_EQ(static_cast<int32_t>(sign[i]), static_cast<int32_t>(std::floor(static_cast<double>(static_cast<int32_t>(a[i])) / std::pow(2.0, std::min(s, 40u)))));
+    EXPECT_EQ(static_cast<int32_t>(sign[i]),
+              static_cast<int32_t>(
+                  std::floor(static_cast<double>(static_cast<int32_t>(a[i])) / std::pow(2.0, std::min(s, 40u)))));
     EXPECT_EQ(wide_sign[i], s > 63 ? (wide[i] < 0 ? -1 : 0) : wide[i] >> s);
   }
 }
@@ -148,7 +155,8 @@ TEST(PtxIntegers, Fields) {
   for (uint32_t& x : at) x %= 45;
   for (const uint32_t length : {0u, 1u, 7u, 31u, 32u, 40u}) {
     const std::string l = std::to_string(length);
-    const auto u = compute<uint32_t>("bfe.u32 %d, %a, %c, " + l + ";", a, b, at), s = compute<uint32_t>("bfe.s32 %d, %a, %c, " + l + ";", a, b, at),
+    const auto u = compute<uint32_t>("bfe.u32 %d, %a, %c, " + l + ";", a, b, at),
+               s = compute<uint32_t>("bfe.s32 %d, %a, %c, " + l + ";", a, b, at),
                in = compute<uint32_t>("bfi.b32 %d, %a, %b, %c, " + l + ";", a, b, at);
     for (size_t i = 0; i < n; ++i) {
       uint32_t want_u = 0, want_s = 0, want_in = b[i];
@@ -237,7 +245,9 @@ TEST(PtxFloats, DirectedRoundings) {
 TEST(PtxFloats, FlushAndSaturate) {
   const auto flush = [](float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; };
   check2<float>("mul.ftz.f32", [&](float a, float b) { return flush(flush(a) * flush(b)); });
-  check2<float>("add.sat.f32", [](float a, float b) { return std::isnan(a + b) ? 0.0f : std::fmin(std::fmax(a + b, 0.0f), 1.0f) + 0.0f; });
+  check2<float>("add.sat.f32", [](float a, float b) {
+    return std::isnan(a + b) ? 0.0f : std::fmin(std::fmax(a + b, 0.0f), 1.0f) + 0.0f;
+  });
 }
 
 TEST(PtxFloats, MinimumAndMaximumOfNan) {
@@ -263,13 +273,20 @@ void check_near(const std::string& opcode, const Oracle& oracle, double low, dou
   }
 }
 TEST(PtxFloats, Functions) {
-  check_near("ex2.approx.ftz.f32", [](double x) { return std::pow(2.0, x); }, -20, 20);
-  check_near("lg2.approx.f32", [](double x) { return std::log(x) / std::log(2.0); }, 0.01, 300);
-  check_near("sin.approx.f32", [](double x) { return std::sin(x); }, -3, 3);
-  check_near("cos.approx.f32", [](double x) { return std::cos(x); }, -3, 3);
-  check_near("rsqrt.approx.f32", [](double x) { return std::pow(x, -0.5); }, 0.01, 300);
-  check_near("tanh.approx.f32", [](double x) { return std::tanh(x); }, -5, 5);
-  check_near("sqrt.approx.ftz.f32", [](double x) { return std::pow(x, 0.5); }, 0.01, 300);
+  check_near(
+      "ex2.approx.ftz.f32", [](double x) { return std::pow(2.0, x); }, -20, 20);
+  check_near(
+      "lg2.approx.f32", [](double x) { return std::log(x) / std::log(2.0); }, 0.01, 300);
+  check_near(
+      "sin.approx.f32", [](double x) { return std::sin(x); }, -3, 3);
+  check_near(
+      "cos.approx.f32", [](double x) { return std::cos(x); }, -3, 3);
+  check_near(
+      "rsqrt.approx.f32", [](double x) { return std::pow(x, -0.5); }, 0.01, 300);
+  check_near(
+      "tanh.approx.f32", [](double x) { return std::tanh(x); }, -5, 5);
+  check_near(
+      "sqrt.approx.ftz.f32", [](double x) { return std::pow(x, 0.5); }, 0.01, 300);
 }
 TEST(PtxFloats, ReciprocalOfTheUpperHalf) {
   const auto d = compute<double>("rcp.approx.ftz.f64 %d, %a;", std::vector<double>{3.0, -7.0, 0.0, 1e-310});
@@ -282,7 +299,9 @@ TEST(PtxFloats, ReciprocalOfTheUpperHalf) {
 // ---- comparisons ----
 
 TEST(PtxCompare, Predicates) {
-  const auto select = [](const char* how) { return std::string("setp.") + how + " %p, %a, %b;\nselp.u32 %d, 1, 0, %p;"; };
+  const auto select = [](const char* how) {
+    return std::string("setp.") + how + " %p, %a, %b;\nselp.u32 %d, 1, 0, %p;";
+  };
   const auto a = numbers<float>(n, 1), b = numbers<float>(n, 2);
   const auto x = numbers<int32_t>(n, 3), y = numbers<int32_t>(n, 4);
   const auto lt = compute<uint32_t>(select("lt.f32"), a, b), geu = compute<uint32_t>(select("geu.f32"), a, b),
@@ -303,7 +322,9 @@ TEST(PtxCompare, Predicates) {
 TEST(PtxCompare, CombinedAndBothTargets) {
   const auto a = numbers<uint32_t>(n, 1), b = numbers<uint32_t>(n, 2);
   const auto d = compute<uint32_t>(
-      "setp.ne.u32 %q, %a, 0;\nsetp.lt.and.u32 %p|%q, %a, %b, !%q;\nselp.u32 %t0, 1, 0, %p;\nselp.u32 %t1, 2, 0, %q;\nor.b32 %d, %t0, %t1;", a, b);
+      "setp.ne.u32 %q, %a, 0;\nsetp.lt.and.u32 %p|%q, %a, %b, !%q;\nselp.u32 %t0, 1, 0, %p;\nselp.u32 %t1, 2, 0, "
+      "%q;\nor.b32 %d, %t0, %t1;",
+      a, b);
   for (size_t i = 0; i < n; ++i) EXPECT_EQ(d[i], a[i] != 0 ? 0u : a[i] < b[i] ? 1u : 2u);
 }
 

@@ -11,44 +11,64 @@ namespace {
 
 struct Sum {
   template <class T>
-  T operator()(T old, T a, T) const { return static_cast<T>(old + a); }
+  T operator()(T old, T a, T) const {
+    return static_cast<T>(old + a);
+  }
 };
 struct Least {
   template <class T>
-  T operator()(T old, T a, T) const { return a < old ? a : old; }
+  T operator()(T old, T a, T) const {
+    return a < old ? a : old;
+  }
 };
 struct Greatest {
   template <class T>
-  T operator()(T old, T a, T) const { return old < a ? a : old; }
+  T operator()(T old, T a, T) const {
+    return old < a ? a : old;
+  }
 };
 struct Exchange {
   template <class T>
-  T operator()(T, T a, T) const { return a; }
+  T operator()(T, T a, T) const {
+    return a;
+  }
 };
 struct CompareExchange {
   template <class T>
-  T operator()(T old, T a, T b) const { return old == a ? b : old; }
+  T operator()(T old, T a, T b) const {
+    return old == a ? b : old;
+  }
 };
 struct AtomicAnd {
   template <class T>
-  T operator()(T old, T a, T) const { return old & a; }
+  T operator()(T old, T a, T) const {
+    return old & a;
+  }
 };
 struct AtomicOr {
   template <class T>
-  T operator()(T old, T a, T) const { return old | a; }
+  T operator()(T old, T a, T) const {
+    return old | a;
+  }
 };
 struct AtomicXor {
   template <class T>
-  T operator()(T old, T a, T) const { return old ^ a; }
+  T operator()(T old, T a, T) const {
+    return old ^ a;
+  }
 };
 // Counts up to a, or down from a, and around.
 struct Increment {
   template <class T>
-  T operator()(T old, T a, T) const { return old >= a ? T{0} : old + 1; }
+  T operator()(T old, T a, T) const {
+    return old >= a ? T{0} : old + 1;
+  }
 };
 struct Decrement {
   template <class T>
-  T operator()(T old, T a, T) const { return old == 0 || old > a ? a : old - 1; }
+  T operator()(T old, T a, T) const {
+    return old == 0 || old > a ? a : old - 1;
+  }
 };
 
 // Operands: the old value, the address, a, b. T is what F works on; Op::count bit 0: shared memory, bit 1: generic.
@@ -79,11 +99,18 @@ template <class F>
 Run of_type(Decoder& d, Type type, uint32_t address_bytes) {
   const bool wide = address_bytes == 8;
   switch (type) {
-    case Type::b32: case Type::u32: return wide ? update<F, uint32_t, uint64_t> : update<F, uint32_t, uint32_t>;
-    case Type::s32: return wide ? update<F, int32_t, uint64_t> : update<F, int32_t, uint32_t>;
-    case Type::b64: case Type::u64: return wide ? update<F, uint64_t, uint64_t> : update<F, uint64_t, uint32_t>;
-    case Type::s64: return wide ? update<F, int64_t, uint64_t> : update<F, int64_t, uint32_t>;
-    default: break;
+    case Type::b32:
+    case Type::u32:
+      return wide ? update<F, uint32_t, uint64_t> : update<F, uint32_t, uint32_t>;
+    case Type::s32:
+      return wide ? update<F, int32_t, uint64_t> : update<F, int32_t, uint32_t>;
+    case Type::b64:
+    case Type::u64:
+      return wide ? update<F, uint64_t, uint64_t> : update<F, uint64_t, uint32_t>;
+    case Type::s64:
+      return wide ? update<F, int64_t, uint64_t> : update<F, int64_t, uint32_t>;
+    default:
+      break;
   }
   if constexpr (std::is_same_v<F, Sum>) {
     if (type == Type::f32) return wide ? update<F, float, uint64_t> : update<F, float, uint32_t>;

@@ -48,8 +48,8 @@ void Block::place_specials(uint32_t x, uint32_t y, uint32_t z) {
         to[i] = from[which / 3][which % 3];
         continue;
       }
-      const uint32_t values[] = {lane, i / 32, stride_ / 32, mask, mask - 1, mask - 1 + mask, ~(mask - 1 + mask),
-                                 ~(mask - 1)};
+      const uint32_t values[] = {lane,     i / 32,          stride_ / 32,       mask,
+                                 mask - 1, mask - 1 + mask, ~(mask - 1 + mask), ~(mask - 1)};
       to[i] = values[which - 12];
     }
   }

@@ -30,7 +30,9 @@ struct Active {
   void each(const Each& body) const {
     if (dense) {
       const uint32_t first = list[0], end = first + count;
+#ifndef __clang__
 #pragma GCC ivdep
+#endif
       for (uint32_t i = first; i < end; ++i) body(i);
     } else {
       for (uint32_t k = 0; k < count; ++k) body(list[k]);

@@ -39,7 +39,8 @@ std::string Block::source_of(const Where& where) const {
 }
 
 void Block::find_fault(const LaneFault& fault, int32_t at) const {
-  const std::string place = std::to_string(block_[0]) + "," + std::to_string(block_[1]) + "," + std::to_string(block_[2]);
+  const std::string place =
+      std::to_string(block_[0]) + "," + std::to_string(block_[1]) + "," + std::to_string(block_[2]);
   const std::string where =
       at >= 0 && at != none ? source_of(program_->where[static_cast<size_t>(at)]) : std::string("no instruction");
   throw Fault(fault.kind, "[ptx] " + std::string(name_of(fault.kind)) + ": " + fault.text + " (kernel " +
@@ -61,10 +62,10 @@ void Block::stuck(uint32_t lane, const std::string& other) const {
   const uint32_t first = lane / 32 * 32;
   std::string absent;
   for (uint32_t i = first; i < std::min(first + 32, lanes_); ++i) {
-    const uint32_t mask = op.mask < 0 ? 0xffffffffu
-                                      : *reinterpret_cast<const uint32_t*>(
-                                            registers_.data() +
-                                            size_t{op.operands[op.mask]} * stride_ + lane * sizeof(uint32_t));
+    const uint32_t mask =
+        op.mask < 0 ? 0xffffffffu
+                    : *reinterpret_cast<const uint32_t*>(registers_.data() + size_t{op.operands[op.mask]} * stride_ +
+                                                         lane * sizeof(uint32_t));
     if (!(mask >> i % 32 & 1) || state_[i] == State::over) continue;
     if ((state_[i] != State::at_warp || at_of_[i] != at_of_[lane]) && absent.empty()) absent = doing(i);
   }

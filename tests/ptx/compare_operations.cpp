@@ -13,40 +13,58 @@ bool nan(T a, T b) {
 }
 struct Equal {
   template <class T>
-  bool operator()(T a, T b) const { return a == b; }
+  bool operator()(T a, T b) const {
+    return a == b;
+  }
 };
 struct NotEqual {
   template <class T>
-  bool operator()(T a, T b) const { return !nan(a, b) && a != b; }
+  bool operator()(T a, T b) const {
+    return !nan(a, b) && a != b;
+  }
 };
 struct Less {
   template <class T>
-  bool operator()(T a, T b) const { return a < b; }
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
 };
 struct LessEqual {
   template <class T>
-  bool operator()(T a, T b) const { return a <= b; }
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
 };
 struct Greater {
   template <class T>
-  bool operator()(T a, T b) const { return a > b; }
+  bool operator()(T a, T b) const {
+    return a > b;
+  }
 };
 struct GreaterEqual {
   template <class T>
-  bool operator()(T a, T b) const { return a >= b; }
+  bool operator()(T a, T b) const {
+    return a >= b;
+  }
 };
 struct AreNumbers {
   template <class T>
-  bool operator()(T a, T b) const { return !nan(a, b); }
+  bool operator()(T a, T b) const {
+    return !nan(a, b);
+  }
 };
 struct AreNotNumbers {
   template <class T>
-  bool operator()(T a, T b) const { return nan(a, b); }
+  bool operator()(T a, T b) const {
+    return nan(a, b);
+  }
 };
 template <class F>
 struct OrNan {
   template <class T>
-  bool operator()(T a, T b) const { return nan(a, b) || F()(a, b); }
+  bool operator()(T a, T b) const {
+    return nan(a, b) || F()(a, b);
+  }
 };
 template <class Numbers, class F>
 struct OfNarrow {
@@ -85,17 +103,31 @@ Run of_type(Decoder& d, Type type) {
   const bool flush = d.take("ftz");
   if (flush && type != Type::f32) d.fail(".ftz stands with f32");
   switch (type) {
-    case Type::b16: case Type::u16: return compare<F, uint16_t>;
-    case Type::s16: return compare<F, int16_t>;
-    case Type::b32: case Type::u32: return compare<F, uint32_t>;
-    case Type::s32: return compare<F, int32_t>;
-    case Type::b64: case Type::u64: return compare<F, uint64_t>;
-    case Type::s64: return compare<F, int64_t>;
-    case Type::f32: return flush ? compare<FlushedComparison<F>, float> : compare<F, float>;
-    case Type::f64: return compare<F, double>;
-    case Type::f16: return compare<OfNarrow<F16, F>, uint16_t>;
-    case Type::bf16: return compare<OfNarrow<Bf16, F>, uint16_t>;
-    default: d.fail("unknown type");
+    case Type::b16:
+    case Type::u16:
+      return compare<F, uint16_t>;
+    case Type::s16:
+      return compare<F, int16_t>;
+    case Type::b32:
+    case Type::u32:
+      return compare<F, uint32_t>;
+    case Type::s32:
+      return compare<F, int32_t>;
+    case Type::b64:
+    case Type::u64:
+      return compare<F, uint64_t>;
+    case Type::s64:
+      return compare<F, int64_t>;
+    case Type::f32:
+      return flush ? compare<FlushedComparison<F>, float> : compare<F, float>;
+    case Type::f64:
+      return compare<F, double>;
+    case Type::f16:
+      return compare<OfNarrow<F16, F>, uint16_t>;
+    case Type::bf16:
+      return compare<OfNarrow<Bf16, F>, uint16_t>;
+    default:
+      d.fail("unknown type");
   }
 }
 
@@ -140,17 +172,26 @@ void decode_setp(Decoder& d) {
 
 struct Select {
   template <class T>
-  T operator()(T a, T b, uint8_t p) const { return p ? a : b; }
+  T operator()(T a, T b, uint8_t p) const {
+    return p ? a : b;
+  }
 };
 
 void decode_selp(Decoder& d) {
   const Type type = d.type();
   Run run = nullptr;
   switch (bytes_of(type)) {
-    case 2: run = each_lane<Select, uint16_t, uint16_t, uint16_t, uint8_t>; break;
-    case 4: run = each_lane<Select, uint32_t, uint32_t, uint32_t, uint8_t>; break;
-    case 8: run = each_lane<Select, uint64_t, uint64_t, uint64_t, uint8_t>; break;
-    default: d.fail("unknown type");
+    case 2:
+      run = each_lane<Select, uint16_t, uint16_t, uint16_t, uint8_t>;
+      break;
+    case 4:
+      run = each_lane<Select, uint32_t, uint32_t, uint32_t, uint8_t>;
+      break;
+    case 8:
+      run = each_lane<Select, uint64_t, uint64_t, uint64_t, uint8_t>;
+      break;
+    default:
+      d.fail("unknown type");
   }
   d.emit(run, type, {type, type, Type::pred});
 }
@@ -158,7 +199,9 @@ void decode_selp(Decoder& d) {
 template <class C>
 struct SelectBySign {
   template <class T>
-  T operator()(T a, T b, C c) const { return c >= 0 ? a : b; }
+  T operator()(T a, T b, C c) const {
+    return c >= 0 ? a : b;
+  }
 };
 
 // slct.u32.f32 d, a, b, c: a where c is not negative
@@ -176,19 +219,27 @@ void decode_slct(Decoder& d) {
 
 struct Finite {
   template <class T>
-  bool operator()(T a) const { return std::isfinite(a); }
+  bool operator()(T a) const {
+    return std::isfinite(a);
+  }
 };
 struct Infinite {
   template <class T>
-  bool operator()(T a) const { return std::isinf(a); }
+  bool operator()(T a) const {
+    return std::isinf(a);
+  }
 };
 struct IsNumber {
   template <class T>
-  bool operator()(T a) const { return !std::isnan(a); }
+  bool operator()(T a) const {
+    return !std::isnan(a);
+  }
 };
 struct IsNan {
   template <class T>
-  bool operator()(T a) const { return std::isnan(a); }
+  bool operator()(T a) const {
+    return std::isnan(a);
+  }
 };
 
 void decode_testp(Decoder& d) {

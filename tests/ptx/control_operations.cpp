@@ -34,7 +34,8 @@ std::vector<CopyAtCall> copies(Decoder& d, const Operand& actual, const std::vec
   std::vector<CopyAtCall> made;
   for (size_t i = 0; i < formal.size(); ++i) {
     const Variable* given = actual.parts[i].variable;
-    if (!given || given->space != Space::local || given->bytes != formal[i]->bytes) d.fail("a parameter of another kind");
+    if (!given || given->space != Space::local || given->bytes != formal[i]->bytes)
+      d.fail("a parameter of another kind");
     const uint64_t from = in ? given->offset : formal[i]->offset, to = in ? formal[i]->offset : given->offset;
     made.push_back({from, to, given->bytes});
   }

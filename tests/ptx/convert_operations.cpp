@@ -12,7 +12,9 @@ namespace {
 
 struct Same {
   template <class T>
-  T operator()(T a) const { return a; }
+  T operator()(T a) const {
+    return a;
+  }
 };
 
 // ---- mov ----
@@ -30,9 +32,7 @@ void pack(Block& b, const Op& op) {
   auto* d = b.reg<std::byte>(op, 0);
   for (int k = 0; k < op.count; ++k) {
     const auto* s = b.reg<std::byte>(op, k + 1);
-    b.active.each([=](uint32_t i) {
-      std::memcpy(d + i * whole + static_cast<size_t>(k) * part, s + i * part, part);
-    });
+    b.active.each([=](uint32_t i) { std::memcpy(d + i * whole + static_cast<size_t>(k) * part, s + i * part, part); });
   }
 }
 void unpack(Block& b, const Op& op) {
@@ -72,10 +72,18 @@ void decode_mov(Decoder& d) {
     return d.emit(read_clock<uint32_t>, {d.target(0, Type::u32)});
   Run run = nullptr;
   switch (bytes_of(type)) {
-    case 1: run = each_lane<Same, uint8_t, uint8_t>; break;
-    case 2: run = each_lane<Same, uint16_t, uint16_t>; break;
-    case 4: run = each_lane<Same, uint32_t, uint32_t>; break;
-    default: run = each_lane<Same, uint64_t, uint64_t>; break;
+    case 1:
+      run = each_lane<Same, uint8_t, uint8_t>;
+      break;
+    case 2:
+      run = each_lane<Same, uint16_t, uint16_t>;
+      break;
+    case 4:
+      run = each_lane<Same, uint32_t, uint32_t>;
+      break;
+    default:
+      run = each_lane<Same, uint64_t, uint64_t>;
+      break;
   }
   if (from.kind == Operand::Kind::special && type != Type::u32 && type != Type::b32 && type != Type::s32)
     d.fail("a special register has 32 bits");
@@ -105,8 +113,9 @@ void decode_cvta(Decoder& d) {
   }
   if (d.type() != Type::u64) d.fail("addresses of 64 bits are known");
   d.expect_operands(2);
-  d.emit(to ? each_lane<SubtractWindow, uint64_t, uint64_t, uint64_t> : each_lane<AddWindow, uint64_t, uint64_t, uint64_t>,
-         {d.target(0, Type::u64), d.source(1, Type::u64), d.constant(window, 8)});
+  d.emit(
+      to ? each_lane<SubtractWindow, uint64_t, uint64_t, uint64_t> : each_lane<AddWindow, uint64_t, uint64_t, uint64_t>,
+      {d.target(0, Type::u64), d.source(1, Type::u64), d.constant(window, 8)});
 }
 
 // ---- cvt ----
@@ -117,10 +126,14 @@ struct Integral {
   template <class T>
   T operator()(T a) const {
     switch (static_cast<Rounding>(Mode)) {
-      case Rounding::zero: return std::trunc(a);
-      case Rounding::down: return std::floor(a);
-      case Rounding::up: return std::ceil(a);
-      default: return std::nearbyint(a);
+      case Rounding::zero:
+        return std::trunc(a);
+      case Rounding::down:
+        return std::floor(a);
+      case Rounding::up:
+        return std::ceil(a);
+      default:
+        return std::nearbyint(a);
     }
   }
 };
@@ -141,7 +154,9 @@ struct ToInteger {
 template <class D>
 struct ToFloat {
   template <class T>
-  D operator()(T a) const { return static_cast<D>(a); }
+  D operator()(T a) const {
+    return static_cast<D>(a);
+  }
 };
 template <class D>
 struct Clamped {
@@ -156,12 +171,16 @@ struct Clamped {
 template <class Numbers>
 struct FromNarrow {
   template <class T>
-  double operator()(T a) const { return Numbers::value(static_cast<uint32_t>(a) & 0xffffu); }
+  double operator()(T a) const {
+    return Numbers::value(static_cast<uint32_t>(a) & 0xffffu);
+  }
 };
 template <class Numbers, int Mode>
 struct ToNarrow {
   template <class T>
-  uint32_t operator()(T a) const { return Numbers::round(static_cast<double>(a), static_cast<Rounding>(Mode)); }
+  uint32_t operator()(T a) const {
+    return Numbers::round(static_cast<double>(a), static_cast<Rounding>(Mode));
+  }
 };
 template <int Mode>
 struct ToTf32 {
@@ -183,15 +202,28 @@ struct ToNarrowPair {
 template <class Visit>
 Run with_integer(Decoder& d, Type type, const Visit& visit) {
   switch (type) {
-    case Type::u8: case Type::b8: return visit(uint8_t{});
-    case Type::s8: return visit(int8_t{});
-    case Type::u16: case Type::b16: return visit(uint16_t{});
-    case Type::s16: return visit(int16_t{});
-    case Type::u32: case Type::b32: return visit(uint32_t{});
-    case Type::s32: return visit(int32_t{});
-    case Type::u64: case Type::b64: return visit(uint64_t{});
-    case Type::s64: return visit(int64_t{});
-    default: d.fail("unknown type");
+    case Type::u8:
+    case Type::b8:
+      return visit(uint8_t{});
+    case Type::s8:
+      return visit(int8_t{});
+    case Type::u16:
+    case Type::b16:
+      return visit(uint16_t{});
+    case Type::s16:
+      return visit(int16_t{});
+    case Type::u32:
+    case Type::b32:
+      return visit(uint32_t{});
+    case Type::s32:
+      return visit(int32_t{});
+    case Type::u64:
+    case Type::b64:
+      return visit(uint64_t{});
+    case Type::s64:
+      return visit(int64_t{});
+    default:
+      d.fail("unknown type");
   }
 }
 // Reads T out of a register of another width, and writes D, extended, into one.
@@ -220,11 +252,16 @@ void convert(Block& b, const Op& op) {
 template <class Use>
 Run with_mode(Rounding mode, const Use& use) {
   switch (mode) {
-    case Rounding::zero: return use(std::integral_constant<int, 1>());
-    case Rounding::down: return use(std::integral_constant<int, 2>());
-    case Rounding::up: return use(std::integral_constant<int, 3>());
-    case Rounding::nearest_away: return use(std::integral_constant<int, 4>());
-    default: return use(std::integral_constant<int, 0>());
+    case Rounding::zero:
+      return use(std::integral_constant<int, 1>());
+    case Rounding::down:
+      return use(std::integral_constant<int, 2>());
+    case Rounding::up:
+      return use(std::integral_constant<int, 3>());
+    case Rounding::nearest_away:
+      return use(std::integral_constant<int, 4>());
+    default:
+      return use(std::integral_constant<int, 0>());
   }
 }
 
@@ -275,7 +312,7 @@ Run same_float(Decoder& d, const Conversion& c) {
 template <class Numbers, class S>
 Run to_narrow(const Conversion& c) {
   return with_mode(c.mode,
-                           [](auto mode) -> Run { return convert<ToNarrow<Numbers, decltype(mode)::value>, uint16_t, S>; });
+                   [](auto mode) -> Run { return convert<ToNarrow<Numbers, decltype(mode)::value>, uint16_t, S>; });
 }
 
 Run conversion(Decoder& d, const Conversion& c) {

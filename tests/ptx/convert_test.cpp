@@ -21,7 +21,8 @@ std::vector<Value> table(int mantissa, int exponents) {
   for (uint32_t bits = 0; bits < static_cast<uint32_t>(exponents) << mantissa; ++bits) {
     const uint32_t e = bits >> mantissa, f = bits & ((1u << mantissa) - 1);
     const int bias = (exponents + 1) / 2 - 1;
-    const double v = std::ldexp(static_cast<double>(e ? f + (1u << mantissa) : f), static_cast<int>(std::max(e, 1u)) - bias - mantissa);
+    const double v = std::ldexp(static_cast<double>(e ? f + (1u << mantissa) : f),
+                                static_cast<int>(std::max(e, 1u)) - bias - mantissa);
     values.push_back({v, static_cast<uint16_t>(bits)});
   }
   return values;
@@ -74,7 +75,8 @@ std::vector<float> around_halves() {
 
 TEST(PtxConvert, FloatsTo16Bits) {
   const auto a = around_halves();
-  const auto half = compute<uint16_t>("cvt.rn.f16.f32 %d, %a;", a), brain = compute<uint16_t>("cvt.rn.bf16.f32 %d, %a;", a),
+  const auto half = compute<uint16_t>("cvt.rn.f16.f32 %d, %a;", a),
+             brain = compute<uint16_t>("cvt.rn.bf16.f32 %d, %a;", a),
              cut = compute<uint16_t>("cvt.rz.f16.f32 %d, %a;", a);
   for (size_t i = 0; i < n; ++i) {
     EXPECT_TRUE(same_narrow(halves(), half[i], nearest(halves(), a[i]))) << a[i];
@@ -87,7 +89,8 @@ TEST(PtxConvert, FloatsTo16Bits) {
   }
   std::vector<uint16_t> bits(n);
   for (size_t i = 0; i < n; ++i) bits[i] = static_cast<uint16_t>(i * 4099);
-  const auto wide = compute<float>("cvt.f32.f16 %d, %a;", bits), wide_brain = compute<float>("cvt.f32.bf16 %d, %a;", bits);
+  const auto wide = compute<float>("cvt.f32.f16 %d, %a;", bits),
+             wide_brain = compute<float>("cvt.f32.bf16 %d, %a;", bits);
   for (size_t i = 0; i < n; ++i) {
     EXPECT_TRUE(same_value(wide[i], static_cast<float>(value_in(halves(), bits[i]))));
     EXPECT_TRUE(same_value(wide_brain[i], static_cast<float>(value_in(brains(), bits[i]))));
@@ -111,13 +114,17 @@ TEST(PtxConvert, Tf32AndPairs) {
 TEST(PtxConvert, ArithmeticOf16BitsRoundsOnce) {
   std::vector<uint16_t> a(n), b(n), c(n);
   std::mt19937 random(5);
-  for (size_t i = 0; i < n; ++i) a[i] = static_cast<uint16_t>(random()), b[i] = static_cast<uint16_t>(random()), c[i] = static_cast<uint16_t>(random());
-  const auto sum = compute<uint16_t>("add.rn.f16 %d, %a, %b;", a, b), product = compute<uint16_t>("mul.rn.bf16 %d, %a, %b;", a, b),
+  for (size_t i = 0; i < n; ++i)
+    a[i] = static_cast<uint16_t>(random()), b[i] = static_cast<uint16_t>(random()),
+    c[i] = static_cast<uint16_t>(random());
+  const auto sum = compute<uint16_t>("add.rn.f16 %d, %a, %b;", a, b),
+             product = compute<uint16_t>("mul.rn.bf16 %d, %a, %b;", a, b),
              fused = compute<uint16_t>("fma.rn.f16 %d, %a, %b, %c;", a, b, c);
   for (size_t i = 0; i < n; ++i) {
     const double x = value_in(halves(), a[i]), y = value_in(halves(), b[i]), z = value_in(halves(), c[i]);
     EXPECT_TRUE(same_narrow(halves(), sum[i], nearest(halves(), x + y)));
-    EXPECT_TRUE(same_narrow(brains(), product[i], nearest(brains(), value_in(brains(), a[i]) * value_in(brains(), b[i]))));
+    EXPECT_TRUE(
+        same_narrow(brains(), product[i], nearest(brains(), value_in(brains(), a[i]) * value_in(brains(), b[i]))));
     // Of a product and a sum of halves, 80 bits hold every one: a long double's 64 hold those of near exponents.
     const long double exact = static_cast<long double>(x) * y + z;
     if (static_cast<long double>(static_cast<double>(exact)) == exact || std::isnan(x * y + z)) {
@@ -125,7 +132,8 @@ TEST(PtxConvert, ArithmeticOf16BitsRoundsOnce) {
     }
   }
   // 2^-24 * 2^-24 + 1 + 2^-11: a double loses the product and sees a tie to even; the product says up.
-  const auto corner = compute<uint16_t>("fma.rn.f16 %d, %a, %b, %c;", std::vector<uint16_t>{1}, std::vector<uint16_t>{1}, std::vector<uint16_t>{0x3c00});
+  const auto corner = compute<uint16_t>("fma.rn.f16 %d, %a, %b, %c;", std::vector<uint16_t>{1},
+                                        std::vector<uint16_t>{1}, std::vector<uint16_t>{0x3c00});
   EXPECT_EQ(corner[0], 0x3c00);
   EXPECT_EQ(F16::round(fused_to_odd(0x1p-24, 0x1p-24, 1 + 0x1p-11)), 0x3c01u);
   EXPECT_EQ(F16::round(1 + 0x1p-11), 0x3c00u);
@@ -139,22 +147,26 @@ TEST(PtxConvert, FloatsToIntegers) {
   const auto down = compute<uint32_t>("cvt.rmi.u32.f32 %d, %a;", a);
   const auto wide = compute<int64_t>("cvt.rzi.s64.f64 %d, %a;", b);
   for (size_t i = 0; i < n; ++i) {
-    const auto clamp = [&](double v, double low, double high) { return std::isnan(v) ? 0.0 : std::clamp(v, low, high); };
+    const auto clamp = [&](double v, double low, double high) {
+      return std::isnan(v) ? 0.0 : std::clamp(v, low, high);
+    };
     EXPECT_EQ(zero[i], clamp(std::trunc(a[i]), -0x1p31, 0x1p31 - 1)) << a[i];
     EXPECT_EQ(even[i], clamp(std::rint(a[i]), -0x1p31, 0x1p31 - 1)) << a[i];
     EXPECT_EQ(down[i], clamp(std::floor(a[i]), 0, 0x1p32 - 1)) << a[i];
-    const int64_t want = std::isnan(b[i])      ? std::numeric_limits<int64_t>::min()
-                         : b[i] >= 0x1p63      ? std::numeric_limits<int64_t>::max()
-                         : b[i] <= -0x1p63     ? std::numeric_limits<int64_t>::min()
-                                               : static_cast<int64_t>(b[i]);
+    const int64_t want = std::isnan(b[i])  ? std::numeric_limits<int64_t>::min()
+                         : b[i] >= 0x1p63  ? std::numeric_limits<int64_t>::max()
+                         : b[i] <= -0x1p63 ? std::numeric_limits<int64_t>::min()
+                                           : static_cast<int64_t>(b[i]);
     EXPECT_EQ(wide[i], want) << b[i];
   }
 }
 
 TEST(PtxConvert, IntegersToFloatsAndIntegers) {
   const auto a = numbers<uint64_t>(n, 1);
-  const auto nearest_even = compute<float>("cvt.rn.f32.u64 %d, %a;", a), cut = compute<float>("cvt.rz.f32.u64 %d, %a;", a);
-  const auto narrow = compute<uint32_t>("cvt.u32.u64 %d, %a;", a), byte = compute<uint32_t>("cvt.u32.u8 %d, %b;", a, numbers<uint32_t>(n, 4)),
+  const auto nearest_even = compute<float>("cvt.rn.f32.u64 %d, %a;", a),
+             cut = compute<float>("cvt.rz.f32.u64 %d, %a;", a);
+  const auto narrow = compute<uint32_t>("cvt.u32.u64 %d, %a;", a),
+             byte = compute<uint32_t>("cvt.u32.u8 %d, %b;", a, numbers<uint32_t>(n, 4)),
              sign = compute<uint32_t>("cvt.s32.s8 %d, %b;", a, numbers<uint32_t>(n, 4));
   const auto of_byte = numbers<uint32_t>(n, 4);
   const auto saturated = compute<uint16_t>("cvt.sat.s8.s32 %d, %a;", of_byte);
@@ -174,8 +186,8 @@ TEST(PtxConvert, FloatsToFloats) {
   const auto b = numbers<float>(n, 2);
   const auto narrow = compute<float>("cvt.rn.f32.f64 %d, %a;", a), up = compute<float>("cvt.rp.f32.f64 %d, %a;", a);
   const auto wide = compute<double>("cvt.f64.f32 %d, %a;", b);
-  const auto integral = compute<float>("cvt.rni.f32.f32 %d, %a;", b), floor = compute<float>("cvt.rmi.f32.f32 %d, %a;", b),
-             unit = compute<float>("cvt.sat.f32.f32 %d, %a;", b);
+  const auto integral = compute<float>("cvt.rni.f32.f32 %d, %a;", b),
+             floor = compute<float>("cvt.rmi.f32.f32 %d, %a;", b), unit = compute<float>("cvt.sat.f32.f32 %d, %a;", b);
   for (size_t i = 0; i < n; ++i) {
     EXPECT_TRUE(same_value(narrow[i], static_cast<float>(a[i])));
     if (!std::isnan(a[i])) {

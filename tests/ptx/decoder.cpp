@@ -29,9 +29,9 @@ Type type_of(std::string_view name) {
 }
 
 constexpr std::string_view special_names[] = {
-    "%tid.x",    "%tid.y",    "%tid.z",    "%ntid.x",  "%ntid.y", "%ntid.z",  "%ctaid.x",     "%ctaid.y",     "%ctaid.z",
-    "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid",  "%warpid", "%nwarpid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le",
-    "%lanemask_gt", "%lanemask_ge"};
+    "%tid.x",   "%tid.y",       "%tid.z",       "%ntid.x",      "%ntid.y",      "%ntid.z",     "%ctaid.x",
+    "%ctaid.y", "%ctaid.z",     "%nctaid.x",    "%nctaid.y",    "%nctaid.z",    "%laneid",     "%warpid",
+    "%nwarpid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge"};
 static_assert(std::size(special_names) == static_cast<size_t>(Special::count));
 
 Families all_families() {
@@ -179,8 +179,7 @@ uint32_t Decoder::special(const std::string& name, uint32_t bytes) {
 }
 
 uint64_t Decoder::address_of(const Variable& v) const {
-  if (v.space == Space::global || v.space == Space::constant)
-    return reinterpret_cast<uintptr_t>(globals_) + v.offset;
+  if (v.space == Space::global || v.space == Space::constant) return reinterpret_cast<uintptr_t>(globals_) + v.offset;
   return v.offset;
 }
 

@@ -16,8 +16,29 @@
 
 namespace heddle::ptx {
 
-enum class Type : uint8_t { none, pred, b8, b16, b32, b64, u8, u16, u32, u64, s8, s16, s32, s64, f16, bf16, f16x2,
-                            bf16x2, f32, f64, tf32 };
+enum class Type : uint8_t {
+  none,
+  pred,
+  b8,
+  b16,
+  b32,
+  b64,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  bf16,
+  f16x2,
+  bf16x2,
+  f32,
+  f64,
+  tf32
+};
 uint32_t bytes_of(Type type);
 bool is_signed(Type type);
 inline bool is_float(Type type) { return type >= Type::f16; }

@@ -27,9 +27,8 @@ enum class FaultKind {
   other,
 };
 inline const char* name_of(FaultKind kind) {
-  constexpr const char* names[] = {"out of bounds",     "misaligned access",      "race",
-                                   "nobody wrote it",   "cp.async in flight",     "divergent barrier",
-                                   "divergent warp",    "execution failed"};
+  constexpr const char* names[] = {"out of bounds",      "misaligned access", "race",           "nobody wrote it",
+                                   "cp.async in flight", "divergent barrier", "divergent warp", "execution failed"};
   return names[static_cast<int>(kind)];
 }
 

@@ -70,7 +70,8 @@ struct Format {
     }
   }
   static uint32_t overflow(bool negative, Rounding how) {
-    const bool stays = how == Rounding::zero || (how == Rounding::down && !negative) || (how == Rounding::up && negative);
+    const bool stays =
+        how == Rounding::zero || (how == Rounding::down && !negative) || (how == Rounding::up && negative);
     return stays ? infinity - 1 : infinity;
   }
 };

@@ -9,31 +9,43 @@ namespace {
 
 struct And {
   template <class T>
-  T operator()(T a, T b) const { return static_cast<T>(a & b); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
 };
 struct Or {
   template <class T>
-  T operator()(T a, T b) const { return static_cast<T>(a | b); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
 };
 struct Xor {
   template <class T>
-  T operator()(T a, T b) const { return static_cast<T>(a ^ b); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(a ^ b);
+  }
 };
 struct Not {
   template <class T>
-  T operator()(T a) const { return static_cast<T>(~a); }
+  T operator()(T a) const {
+    return static_cast<T>(~a);
+  }
 };
 struct NotPredicate {
   uint8_t operator()(uint8_t a) const { return a == 0; }
 };
 struct IsZero {
   template <class T>
-  T operator()(T a) const { return a == 0; }
+  T operator()(T a) const {
+    return a == 0;
+  }
 };
 // Shifts by the width or more give zeros, or copies of the sign.
 struct ShiftLeft {
   template <class T>
-  T operator()(T a, uint32_t by) const { return by >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << by); }
+  T operator()(T a, uint32_t by) const {
+    return by >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << by);
+  }
 };
 struct ShiftRight {
   template <class T>
@@ -46,11 +58,16 @@ struct ShiftRight {
 template <class F>
 Run bitwise(Decoder& d, Type type) {
   switch (bytes_of(type)) {
-    case 1: return each_lane<F, uint8_t, uint8_t, uint8_t>;
-    case 2: return each_lane<F, uint16_t, uint16_t, uint16_t>;
-    case 4: return each_lane<F, uint32_t, uint32_t, uint32_t>;
-    case 8: return each_lane<F, uint64_t, uint64_t, uint64_t>;
-    default: d.fail("unknown type");
+    case 1:
+      return each_lane<F, uint8_t, uint8_t, uint8_t>;
+    case 2:
+      return each_lane<F, uint16_t, uint16_t, uint16_t>;
+    case 4:
+      return each_lane<F, uint32_t, uint32_t, uint32_t>;
+    case 8:
+      return each_lane<F, uint64_t, uint64_t, uint64_t>;
+    default:
+      d.fail("unknown type");
   }
 }
 
@@ -63,10 +80,14 @@ void decode_bitwise(Decoder& d) {
 template <class F>
 Run unary(Decoder& d, Type type) {
   switch (bytes_of(type)) {
-    case 2: return each_lane<F, uint16_t, uint16_t>;
-    case 4: return each_lane<F, uint32_t, uint32_t>;
-    case 8: return each_lane<F, uint64_t, uint64_t>;
-    default: d.fail("unknown type");
+    case 2:
+      return each_lane<F, uint16_t, uint16_t>;
+    case 4:
+      return each_lane<F, uint32_t, uint32_t>;
+    case 8:
+      return each_lane<F, uint64_t, uint64_t>;
+    default:
+      d.fail("unknown type");
   }
 }
 
@@ -148,11 +169,20 @@ void decode_bfe(Decoder& d) {
   const Type type = d.type();
   Run run = nullptr;
   switch (type) {
-    case Type::u32: run = each_lane<Extract, uint32_t, uint32_t, uint32_t, uint32_t>; break;
-    case Type::s32: run = each_lane<Extract, int32_t, int32_t, uint32_t, uint32_t>; break;
-    case Type::u64: run = each_lane<Extract, uint64_t, uint64_t, uint32_t, uint32_t>; break;
-    case Type::s64: run = each_lane<Extract, int64_t, int64_t, uint32_t, uint32_t>; break;
-    default: d.fail("unknown type");
+    case Type::u32:
+      run = each_lane<Extract, uint32_t, uint32_t, uint32_t, uint32_t>;
+      break;
+    case Type::s32:
+      run = each_lane<Extract, int32_t, int32_t, uint32_t, uint32_t>;
+      break;
+    case Type::u64:
+      run = each_lane<Extract, uint64_t, uint64_t, uint32_t, uint32_t>;
+      break;
+    case Type::s64:
+      run = each_lane<Extract, int64_t, int64_t, uint32_t, uint32_t>;
+      break;
+    default:
+      d.fail("unknown type");
   }
   d.emit(run, type, {type, Type::u32, Type::u32});
 }
@@ -182,11 +212,15 @@ void decode_bfi(Decoder& d) {
 
 struct Ones {
   template <class T>
-  uint32_t operator()(T a) const { return static_cast<uint32_t>(std::popcount(a)); }
+  uint32_t operator()(T a) const {
+    return static_cast<uint32_t>(std::popcount(a));
+  }
 };
 struct LeadingZeros {
   template <class T>
-  uint32_t operator()(T a) const { return static_cast<uint32_t>(std::countl_zero(a)); }
+  uint32_t operator()(T a) const {
+    return static_cast<uint32_t>(std::countl_zero(a));
+  }
 };
 // The highest bit that is no copy of the sign.
 template <bool Signed>
@@ -218,10 +252,11 @@ void decode_bfind(Decoder& d) {
   const Type type = d.type();
   if (bytes_of(type) < 4) d.fail("unknown type");
   const bool wide = bytes_of(type) == 8;
-  const Run run = is_signed(type)
-                      ? (wide ? each_lane<HighestBit<true>, uint32_t, uint64_t> : each_lane<HighestBit<true>, uint32_t, uint32_t>)
-                      : (wide ? each_lane<HighestBit<false>, uint32_t, uint64_t>
-                              : each_lane<HighestBit<false>, uint32_t, uint32_t>);
+  const Run run =
+      is_signed(type)
+          ? (wide ? each_lane<HighestBit<true>, uint32_t, uint64_t> : each_lane<HighestBit<true>, uint32_t, uint32_t>)
+          : (wide ? each_lane<HighestBit<false>, uint32_t, uint64_t>
+                  : each_lane<HighestBit<false>, uint32_t, uint32_t>);
   d.emit(run, Type::u32, {type});
 }
 

@@ -106,7 +106,8 @@ void launch(const Program& program, const LaunchShape& shape, const std::byte* p
   const uint64_t lanes = uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
   if (lanes == 0 || lanes > 1024) throw Fault(FaultKind::other, "[ptx] a block has 1 to 1024 lanes");
   if (program.max_lanes && lanes > program.max_lanes)
-    throw Fault(FaultKind::other, "[ptx] the kernel's blocks have at most " + std::to_string(program.max_lanes) + " lanes");
+    throw Fault(FaultKind::other,
+                "[ptx] the kernel's blocks have at most " + std::to_string(program.max_lanes) + " lanes");
   Grid grid(program, shape, parameters, memory);
   if (grid.blocks() == 1)
     grid.work();

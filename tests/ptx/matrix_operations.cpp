@@ -34,7 +34,8 @@ void load_matrices(Block& b, const Op& op) {
       for (uint32_t r = 0; r < 8; ++r) {
         const uint32_t lane = first + 8 * m + r;
         const uint64_t address = static_cast<uint64_t>(base[lane]) + static_cast<uint64_t>(op.immediate);
-        if (address % 16 != 0) throw LaneFault{FaultKind::misaligned, lane, "a row of ldmatrix at " + std::to_string(address)};
+        if (address % 16 != 0)
+          throw LaneFault{FaultKind::misaligned, lane, "a row of ldmatrix at " + std::to_string(address)};
         // The bytes are read by all lanes of the warp: for the records it is this one that does.
         std::memcpy(matrices[m][r].data(), b.shared.load(lane, address, 16), 16);
       }

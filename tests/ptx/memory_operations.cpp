@@ -101,10 +101,14 @@ template <class M, class R, class A>
 Run in_space(const Access& a) {
   switch (a.space) {
     case Space::global:
-    case Space::constant: return a.store ? store<M, R, Where::global, A> : load<M, R, Where::global, A>;
-    case Space::shared: return a.store ? store<M, R, Where::shared, A> : load<M, R, Where::shared, A>;
-    case Space::local: return a.store ? store<M, R, Where::local, A> : load<M, R, Where::local, A>;
-    default: return a.store ? store<M, R, Where::generic, A> : load<M, R, Where::generic, A>;
+    case Space::constant:
+      return a.store ? store<M, R, Where::global, A> : load<M, R, Where::global, A>;
+    case Space::shared:
+      return a.store ? store<M, R, Where::shared, A> : load<M, R, Where::shared, A>;
+    case Space::local:
+      return a.store ? store<M, R, Where::local, A> : load<M, R, Where::local, A>;
+    default:
+      return a.store ? store<M, R, Where::generic, A> : load<M, R, Where::generic, A>;
   }
 }
 
@@ -127,17 +131,27 @@ Run with_register(Decoder& d, const Access& a) {
 
 Run function_of(Decoder& d, const Access& a) {
   switch (a.type) {
-    case Type::u8: case Type::b8: return with_register<uint8_t>(d, a);
-    case Type::s8: return with_register<int8_t>(d, a);
-    case Type::s16: return with_register<int16_t>(d, a);
-    case Type::s32: return with_register<int32_t>(d, a);
-    default: break;
+    case Type::u8:
+    case Type::b8:
+      return with_register<uint8_t>(d, a);
+    case Type::s8:
+      return with_register<int8_t>(d, a);
+    case Type::s16:
+      return with_register<int16_t>(d, a);
+    case Type::s32:
+      return with_register<int32_t>(d, a);
+    default:
+      break;
   }
   switch (bytes_of(a.type)) {
-    case 2: return with_register<uint16_t>(d, a);
-    case 4: return with_register<uint32_t>(d, a);
-    case 8: return with_register<uint64_t>(d, a);
-    default: d.fail("unknown type");
+    case 2:
+      return with_register<uint16_t>(d, a);
+    case 4:
+      return with_register<uint32_t>(d, a);
+    case 8:
+      return with_register<uint64_t>(d, a);
+    default:
+      d.fail("unknown type");
   }
 }
 
@@ -152,9 +166,31 @@ Space space_of(Decoder& d) {
 
 // Where caches keep a value changes no value.
 void take_cache_words(Decoder& d) {
-  for (const char* word : {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed", "acquire",
-                           "release", "cta", "gpu", "sys", "L1::evict_normal", "L1::evict_first", "L1::evict_last",
-                           "L1::no_allocate", "L1::evict_unchanged", "L2::64B", "L2::128B", "L2::256B", "unified"})
+  for (const char* word : {"ca",
+                           "cg",
+                           "cs",
+                           "lu",
+                           "cv",
+                           "wb",
+                           "wt",
+                           "nc",
+                           "volatile",
+                           "weak",
+                           "relaxed",
+                           "acquire",
+                           "release",
+                           "cta",
+                           "gpu",
+                           "sys",
+                           "L1::evict_normal",
+                           "L1::evict_first",
+                           "L1::evict_last",
+                           "L1::no_allocate",
+                           "L1::evict_unchanged",
+                           "L2::64B",
+                           "L2::128B",
+                           "L2::256B",
+                           "unified"})
     d.take(word);
 }
 
@@ -247,8 +283,7 @@ void decode_copy(Decoder& d) {
 void decode_cp(Decoder& d) {
   if (!d.take("async")) d.fail("of cp, cp.async is known");
   if (d.take("commit_group"))
-    return d.emit(
-        [](Block& b, const Op&) { b.active.each([&](uint32_t lane) { b.commit_async(lane); }); }, {});
+    return d.emit([](Block& b, const Op&) { b.active.each([&](uint32_t lane) { b.commit_async(lane); }); }, {});
   if (d.take("wait_all")) return d.emit([](Block& b, const Op&) { b.wait_async(0, true); }, {});
   if (d.take("wait_group")) {
     d.op.immediate = static_cast<int64_t>(d.immediate(0));

@@ -23,19 +23,19 @@ struct Variable {
   Space space = Space::none;
   uint64_t bytes = 0, alignment = 1;
   std::vector<std::byte> initial;  // empty: zeros
-  uint64_t offset = 0;             // within the module's memory, a block's shared memory, a lane's frame, the parameters
-  bool dynamic = false;            // extern .shared x[]: as long as the launch says
+  uint64_t offset = 0;   // within the module's memory, a block's shared memory, a lane's frame, the parameters
+  bool dynamic = false;  // extern .shared x[]: as long as the launch says
 };
 
 struct Operand {
   enum class Kind { reg, special, sink, integer, f32, f64, variable, address, vector, list, label, function };
   Kind kind = Kind::sink;
-  uint32_t reg = 0;     // reg; address with a base register
-  std::string name;     // special, variable, label, function
-  uint64_t bits = 0;    // integer, f32, f64: the value; label: index of its instruction
-  int64_t offset = 0;   // address, variable
-  bool based = false;   // address: on a register
-  bool negated = false; // !%p
+  uint32_t reg = 0;                    // reg; address with a base register
+  std::string name;                    // special, variable, label, function
+  uint64_t bits = 0;                   // integer, f32, f64: the value; label: index of its instruction
+  int64_t offset = 0;                  // address, variable
+  bool based = false;                  // address: on a register
+  bool negated = false;                // !%p
   const Variable* variable = nullptr;  // variable; address on a variable
   std::vector<Operand> parts;          // vector {a, b}, list (a, b), pair a|b
 };
@@ -65,7 +65,7 @@ struct Function {
   bool entry = false, defined = false;
   std::vector<const Variable*> results, parameters;
   uint64_t parameter_bytes = 0;
-  uint32_t max_lanes = 0;    // .maxntid; 0: none given
+  uint32_t max_lanes = 0;  // .maxntid; 0: none given
   std::vector<Register> registers;
   std::vector<Instruction> code;
 };
@@ -79,7 +79,7 @@ struct Module {
   bool dynamic_shared = false;
   std::map<std::string, Function, std::less<>> functions;
   std::vector<std::vector<int64_t>> branch_tables;
-  uint64_t frame_bytes = 0;  // a lane's .local variables, and .param variables that are no kernel's
+  uint64_t frame_bytes = 0;                      // a lane's .local variables, and .param variables that are no kernel's
   std::vector<std::unique_ptr<Variable>> owned;  // every variable; operands keep addresses
 };
 

@@ -178,7 +178,9 @@ class Parser {
 
   void place(Variable& v) {
     const bool frame = v.space == Space::local || v.space == Space::param;
-    uint64_t& end = frame ? module_.frame_bytes : v.space == Space::shared ? module_.shared_bytes : module_.global_bytes;
+    uint64_t& end = frame                      ? module_.frame_bytes
+                    : v.space == Space::shared ? module_.shared_bytes
+                                               : module_.global_bytes;
     if (v.space == Space::param) v.space = Space::local;  // of a call; a kernel's parameters are placed by function()
     v.offset = end = round_up(end, v.alignment);
     end += v.bytes;

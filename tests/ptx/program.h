@@ -32,11 +32,11 @@ struct Op {
   int32_t predicate = -1;              // bytes per lane in front of it
   bool negated = false;
   Control control = Control::none;
-  uint8_t count = 0;                   // parts of a vector
-  uint8_t rounding = 0;                // a Rounding
-  int32_t target = 0;                  // branch, call: an index; branch_table: which one
-  int32_t mask = -1;                   // warp: operand that names the lanes, or all
-  int32_t instruction = 0;             // index into Program::where
+  uint8_t count = 0;        // parts of a vector
+  uint8_t rounding = 0;     // a Rounding
+  int32_t target = 0;       // branch, call: an index; branch_table: which one
+  int32_t mask = -1;        // warp: operand that names the lanes, or all
+  int32_t instruction = 0;  // index into Program::where
 };
 
 struct CopyAtCall {
@@ -53,8 +53,27 @@ struct Constant {
   uint64_t bits;
 };
 enum class Special : uint8_t {
-  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
-  laneid, warpid, nwarpid, lanemask_eq, lanemask_lt, lanemask_le, lanemask_gt, lanemask_ge, count
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  lanemask_eq,
+  lanemask_lt,
+  lanemask_le,
+  lanemask_gt,
+  lanemask_ge,
+  count
 };
 struct SpecialUse {
   Special which;

@@ -64,7 +64,8 @@ std::string word() {
 
 // d[i] = what the instructions leave in %d, with a[i], b[i], c[i] in %a, %b, %c.
 template <class D, class A, class B = uint32_t, class C = uint32_t>
-std::vector<D> compute(const std::string& instructions, std::vector<A> a, std::vector<B> b = {}, std::vector<C> c = {}) {
+std::vector<D> compute(const std::string& instructions, std::vector<A> a, std::vector<B> b = {},
+                       std::vector<C> c = {}) {
   const size_t n = a.size();
   b.resize(n);
   c.resize(n);
@@ -75,12 +76,14 @@ std::vector<D> compute(const std::string& instructions, std::vector<A> a, std::v
            ", [%at];\n";
   };
   const std::string body =
-      ".reg .b64 %at, %ap, %bp, %cp, %dp;\n.reg .u32 %i, %t<4>;\n.reg .pred %p, %q;\n.reg .b64 %l<4>;\n.reg .b16 %h<4>;\n"
-      ".reg .b" + word<A>() + " %a;\n.reg .b" + word<B>() + " %b;\n.reg .b" + word<C>() + " %c;\n.reg .b" + word<D>() +
+      ".reg .b64 %at, %ap, %bp, %cp, %dp;\n.reg .u32 %i, %t<4>;\n.reg .pred %p, %q;\n.reg .b64 %l<4>;\n.reg .b16 "
+      "%h<4>;\n"
+      ".reg .b" +
+      word<A>() + " %a;\n.reg .b" + word<B>() + " %b;\n.reg .b" + word<C>() + " %c;\n.reg .b" + word<D>() +
       " %d;\nmov.u32 %i, %tid.x;\nld.param.u64 %ap, [p0];\nld.param.u64 %bp, [p1];\nld.param.u64 %cp, [p2];\n"
-      "ld.param.u64 %dp, [p3];\n" + load("a", A{}) + load("b", B{}) + load("c", C{}) + instructions +
-      "\nmad.wide.u32 %at, %i, " + std::to_string(sizeof(D)) + ", %dp;\nst.global.b" + std::to_string(8 * sizeof(D)) +
-      " [%at], %d;\nret;";
+      "ld.param.u64 %dp, [p3];\n" +
+      load("a", A{}) + load("b", B{}) + load("c", C{}) + instructions + "\nmad.wide.u32 %at, %i, " +
+      std::to_string(sizeof(D)) + ", %dp;\nst.global.b" + std::to_string(8 * sizeof(D)) + " [%at], %d;\nret;";
   std::vector<D> d(n);
   PtxRun run(module_text(body, 4));
   run.argument(a).argument(b).argument(c).argument(d).launch(1, static_cast<uint32_t>(n));
@@ -96,13 +99,21 @@ std::vector<T> numbers(size_t n, uint64_t seed) {
     const uint64_t bits = random();
     if constexpr (std::is_floating_point_v<T>) {
       using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-      constexpr T corners[] = {T(0), T(-0.0), T(1), T(-1.5), std::numeric_limits<T>::infinity(),
-                               -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(),
-                               std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::max(), T(2.5)};
+      constexpr T corners[] = {T(0),
+                               T(-0.0),
+                               T(1),
+                               T(-1.5),
+                               std::numeric_limits<T>::infinity(),
+                               -std::numeric_limits<T>::infinity(),
+                               std::numeric_limits<T>::quiet_NaN(),
+                               std::numeric_limits<T>::denorm_min(),
+                               std::numeric_limits<T>::max(),
+                               T(2.5)};
       const T small = static_cast<T>(static_cast<int64_t>(bits % 20001) - 10000) / T(64);
       values[i] = i % 3 == 0 ? std::bit_cast<T>(static_cast<Bits>(bits)) : i % 3 == 1 ? small : corners[bits % 10];
     } else {
-      const T corners[] = {T(0), T(1), static_cast<T>(~T(0)), std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+      const T corners[] = {T(0), T(1), static_cast<T>(~T(0)), std::numeric_limits<T>::min(),
+                           std::numeric_limits<T>::max()};
       values[i] = i % 3 == 0 ? static_cast<T>(bits) : i % 3 == 1 ? static_cast<T>(bits % 100) : corners[bits % 5];
     }
   }

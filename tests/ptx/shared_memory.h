@@ -1,10 +1,11 @@
 // A block's shared memory and what is known of each byte.
 //
 // Purpose: reports reads of bytes that nobody wrote, accesses out of bounds, races, and accesses to what a cp.async has
-// not brought yet. Two accesses race when different lanes make them, one writes, and no barrier stands between: bar.sync
-// orders all lanes, bar.warp.sync those of its warp. Two writes of the same value do not race. A record holds the last
-// writer and the readers since the last barrier; it stands for a word of four bytes until somebody touches less of it.
-// Invariants: times never go back, so a new block needs nothing cleared. Thread safety: one block at a time.
+// not brought yet. Two accesses race when different lanes make them, one writes, and no barrier stands between:
+// bar.sync orders all lanes, bar.warp.sync those of its warp. Two writes of the same value do not race. A record holds
+// the last writer and the readers since the last barrier; it stands for a word of four bytes until somebody touches
+// less of it. Invariants: times never go back, so a new block needs nothing cleared. Thread safety: one block at a
+// time.
 #pragma once
 
 #include <cstddef>
@@ -96,8 +97,8 @@ class SharedMemory {
     const Record& first = records_[4 * word];
     for (uint64_t i = 1; i < 4; ++i) {
       const Record& r = records_[4 * word + i];
-      if (r.written != first.written || r.read != first.read || r.writer != first.writer ||
-          r.reader != first.reader || r.atomic != first.atomic)
+      if (r.written != first.written || r.read != first.read || r.writer != first.writer || r.reader != first.reader ||
+          r.atomic != first.atomic)
         return;
     }
     words_[word].split = 0;

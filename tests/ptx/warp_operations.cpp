@@ -58,12 +58,13 @@ void shuffle(Block& b, const Op& op) {
   std::vector<uint32_t> taken(b.lanes());
   each_in_warp(b, [&](uint32_t lane, uint32_t here) {
     bool inside = false;
-    const uint32_t from =
-        source_lane(static_cast<Shuffle>(op.immediate), lane % 32, by[lane], clamp[lane], &inside);
+    const uint32_t from = source_lane(static_cast<Shuffle>(op.immediate), lane % 32, by[lane], clamp[lane], &inside);
     if (!(here >> from & 1))
-      throw LaneFault{FaultKind::warp, lane, "the lane reads lane " + std::to_string(from) + " of its warp, which is not there"};
+      throw LaneFault{FaultKind::warp, lane,
+                      "the lane reads lane " + std::to_string(from) + " of its warp, which is not there"};
     if (!(mask[lane] >> from & 1))
-      throw LaneFault{FaultKind::warp, lane, "the lane reads lane " + std::to_string(from) + " of its warp, which its mask does not name"};
+      throw LaneFault{FaultKind::warp, lane,
+                      "the lane reads lane " + std::to_string(from) + " of its warp, which its mask does not name"};
     taken[lane] = value[lane / 32 * 32 + from];
     p[lane] = inside;
   });
@@ -113,10 +114,18 @@ void vote(Block& b, const Op& op) {
       if (members >> i & 1) ballot |= uint32_t{(p[first + i] != 0) != negated} << i;
     }
     switch (static_cast<Vote>(op.immediate)) {
-      case Vote::all: results[lane] = ballot == members; break;
-      case Vote::any: results[lane] = ballot != 0; break;
-      case Vote::uniform: results[lane] = ballot == members || ballot == 0; break;
-      case Vote::ballot: results[lane] = ballot; break;
+      case Vote::all:
+        results[lane] = ballot == members;
+        break;
+      case Vote::any:
+        results[lane] = ballot != 0;
+        break;
+      case Vote::uniform:
+        results[lane] = ballot == members || ballot == 0;
+        break;
+      case Vote::ballot:
+        results[lane] = ballot;
+        break;
     }
   });
   if (static_cast<Vote>(op.immediate) == Vote::ballot) {
@@ -171,12 +180,18 @@ struct Reduce {
   uint32_t operator()(uint32_t a, uint32_t b) const {
     const bool less = is_signed ? static_cast<int32_t>(a) < static_cast<int32_t>(b) : a < b;
     switch (how) {
-      case 0: return a + b;
-      case 1: return less ? a : b;
-      case 2: return less ? b : a;
-      case 3: return a & b;
-      case 4: return a | b;
-      default: return a ^ b;
+      case 0:
+        return a + b;
+      case 1:
+        return less ? a : b;
+      case 2:
+        return less ? b : a;
+      case 3:
+        return a & b;
+      case 4:
+        return a | b;
+      default:
+        return a ^ b;
     }
   }
 };
