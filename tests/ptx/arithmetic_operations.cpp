@@ -139,6 +139,14 @@ struct Extreme {
   }
 };
 
+// The sign of a, the magnitude of b.
+struct CopySign {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::copysign(b, a);
+  }
+};
+
 // ---- by type ----
 
 template <class F>
@@ -434,6 +442,11 @@ void decode_extreme(Decoder& d) {
   d.emit(run, type, {type, type});
 }
 
+void decode_copysign(Decoder& d) {
+  const Type type = d.type();
+  d.emit(of_floats<CopySign>(d, type, false), type, {type, type});
+}
+
 }  // namespace
 
 void add_arithmetic(Families& families) {
@@ -449,6 +462,7 @@ void add_arithmetic(Families& families) {
   families["rem"] = decode_rem;
   families["abs"] = decode_one<Absolute>;
   families["neg"] = decode_one<Negate>;
+  families["copysign"] = decode_copysign;
   families["min"] = decode_extreme<false>;
   families["max"] = decode_extreme<true>;
 }

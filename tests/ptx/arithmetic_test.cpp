@@ -220,6 +220,7 @@ TEST(PtxFloats, SumsProductsQuotients) {
   check3<float>("fma.rn.f32", [](float a, float b, float c) { return std::fma(a, b, c); });
   check3<double>("fma.rn.f64", [](double a, double b, double c) { return std::fma(a, b, c); });
   check1<float>("neg.f32", [](float a) { return -a; });
+  check2<float>("copysign.f32", [](float a, float b) { return std::copysign(b, a); });
   check1<double>("abs.f64", [](double a) { return std::fabs(a); });
   check1<float>("sqrt.rn.f32", [](float a) { return std::sqrt(a); });
   check1<float>("rcp.rn.f32", [](float a) { return 1.0f / a; });
@@ -326,6 +327,16 @@ TEST(PtxCompare, CombinedAndBothTargets) {
       "%q;\nor.b32 %d, %t0, %t1;",
       a, b);
   for (size_t i = 0; i < n; ++i) EXPECT_EQ(d[i], a[i] != 0 ? 0u : a[i] < b[i] ? 1u : 2u);
+}
+
+TEST(PtxCompare, PredicatesAreBits) {
+  const auto a = numbers<uint32_t>(n, 1);
+  const auto d = compute<uint32_t>(
+      "mov.pred %q, -1;\nsetp.lt.u32 %p, %a, 50;\nxor.pred %p, %p, %q;\nnot.pred %q, %q;\nor.pred %p, %p, "
+      "%q;\nselp.u32 %d, 1, 0, "
+      "%p;",
+      a);
+  for (size_t i = 0; i < n; ++i) EXPECT_EQ(d[i], a[i] >= 50);
 }
 
 }  // namespace

@@ -157,6 +157,7 @@ uint32_t Decoder::allocate(uint32_t bytes) {
 
 uint32_t Decoder::constant(uint64_t bits, uint32_t bytes) {
   if (bytes < 8) bits &= (1ull << (8 * bytes)) - 1;
+  if (bytes == 1) bits = bits != 0;  // a predicate, which mov.pred may set by -1
   const auto [known, added] = constants_.try_emplace({bits, bytes}, 0);
   if (added) {
     known->second = allocate(bytes);
