@@ -1,151 +1,13 @@
 // Add, subtract, multiply, divide, minimum and maximum, of integers and of floating-point numbers.
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
+#include "tests/ptx/arithmetic.h"
+#include "tests/ptx/carries.h"
 #include "tests/ptx/operations.h"
 
 namespace heddle::ptx {
 namespace {
-
-// Integers wrap around, those of 16 bits without meeting int.
-struct Add {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(uint64_t(a) + uint64_t(b));
-    else
-      return a + b;
-  }
-};
-struct Subtract {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(uint64_t(a) - uint64_t(b));
-    else
-      return a - b;
-  }
-};
-struct Multiply {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(uint64_t(a) * uint64_t(b));
-    else
-      return a * b;
-  }
-};
-__extension__ typedef __int128 Signed128;
-__extension__ typedef unsigned __int128 Unsigned128;
-struct MultiplyHigh {
-  template <class T>
-  T operator()(T a, T b) const {
-    using W = std::conditional_t<std::is_signed_v<T>, Signed128, Unsigned128>;
-    return static_cast<T>(W(a) * W(b) >> (8 * sizeof(T)));
-  }
-};
-// Into twice the width.
-template <class W>
-struct MultiplyWide {
-  template <class T>
-  W operator()(T a, T b) const {
-    return static_cast<W>(uint64_t(W(a)) * uint64_t(W(b)));
-  }
-};
-template <class W>
-struct MultiplyAddWide {
-  template <class T>
-  W operator()(T a, T b, W c) const {
-    return static_cast<W>(uint64_t(W(a)) * uint64_t(W(b)) + uint64_t(c));
-  }
-};
-struct MultiplyAdd {
-  template <class T>
-  T operator()(T a, T b, T c) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(uint64_t(a) * uint64_t(b) + uint64_t(c));
-    else
-      return std::fma(a, b, c);
-  }
-};
-struct MultiplyAddHigh {
-  template <class T>
-  T operator()(T a, T b, T c) const {
-    return Add()(MultiplyHigh()(a, b), c);
-  }
-};
-struct FusedNarrow {
-  double operator()(double a, double b, double c) const { return fused_to_odd(a, b, c); }
-};
-struct FusedNarrowRelu {
-  double operator()(double a, double b, double c) const {
-    const double v = fused_to_odd(a, b, c);
-    return v > 0 || std::isnan(v) ? v : 0.0;
-  }
-};
-// A division by zero gives ones, as the hardware does; the overflow of the lowest number wraps.
-struct Divide {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) {
-      if (b == T{0}) return static_cast<T>(~T{0});
-      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(0 - uint64_t(a));
-      return static_cast<T>(a / b);
-    } else {
-      return a / b;
-    }
-  }
-};
-struct Remainder {
-  template <class T>
-  T operator()(T a, T b) const {
-    if (b == T{0}) return a;
-    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return T{0};
-    return static_cast<T>(a % b);
-  }
-};
-struct Absolute {
-  template <class T>
-  T operator()(T a) const {
-    if constexpr (std::is_integral_v<T>)
-      return a < T{0} ? static_cast<T>(0 - uint64_t(a)) : a;
-    else
-      return std::fabs(a);
-  }
-};
-struct Negate {
-  template <class T>
-  T operator()(T a) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(0 - uint64_t(a));
-    else
-      return -a;
-  }
-};
-// Of floating-point numbers the one that is a number; -0 is below +0. With `KeepNan` NaN wins.
-template <bool Largest, bool KeepNan>
-struct Extreme {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (a != a || b != b) {
-        if (KeepNan || (a != a && b != b)) return std::numeric_limits<T>::quiet_NaN();
-        return a != a ? b : a;
-      }
-      if (a == b) return std::signbit(a) == Largest ? b : a;
-    }
-    return (a < b) == Largest ? b : a;
-  }
-};
-
-// The sign of a, the magnitude of b.
-struct CopySign {
-  template <class T>
-  T operator()(T a, T b) const {
-    return std::copysign(b, a);
-  }
-};
 
 // ---- by type ----
 
@@ -239,42 +101,6 @@ Run of_narrow(Decoder& d, Type type, bool three) {
         return each_lane<NarrowPair<Bf16, F>, uint32_t, uint32_t>;
     }
   }
-}
-
-// ---- carries: the flag of the lane goes in, out, or both ----
-
-enum class Sum { add, subtract, mad_low, mad_high };
-template <class T, Sum What>
-void with_carry(Block& b, const Op& op) {
-  using W = Unsigned128;
-  constexpr bool mad = What == Sum::mad_low || What == Sum::mad_high;
-  auto* d = b.reg<T>(op, 0);
-  const auto *x = b.reg<T>(op, 1), *y = b.reg<T>(op, 2), *z = b.reg<T>(op, 3);
-  auto* flag = b.at_place<uint32_t>(b.program().carry);
-  const bool in = op.immediate & 1, out = op.immediate & 2;
-  b.active.each([=](uint32_t i) {
-    const W carry = in ? flag[i] : 0;
-    W left = x[i], right = y[i];
-    if (mad) {
-      const W product = left * right;
-      left = What == Sum::mad_low ? static_cast<T>(product) : static_cast<T>(product >> (8 * sizeof(T)));
-      right = z[i];
-    }
-    const W sum = What == Sum::subtract ? left - right - carry : left + right + carry;
-    d[i] = static_cast<T>(sum);
-    if (out) flag[i] = static_cast<uint32_t>(sum >> (8 * sizeof(T))) & 1;
-  });
-}
-
-template <Sum What>
-void decode_carry(Decoder& d, bool in, bool out) {
-  constexpr bool mad = What == Sum::mad_low || What == Sum::mad_high;
-  const Type type = d.type();
-  if (is_float(type) || bytes_of(type) < 4) d.fail("carries stand with integers of 32 and 64 bits");
-  d.expect_operands(mad ? 4 : 3);
-  d.op.immediate = (in ? 1 : 0) | (out ? 2 : 0);
-  d.emit(bytes_of(type) == 8 ? with_carry<uint64_t, What> : with_carry<uint32_t, What>,
-         {d.target(0, type), d.source(1, type), d.source(2, type), d.source(mad ? 3 : 1, type)});
 }
 
 // ---- families ----

@@ -53,6 +53,7 @@ void add_arithmetic(Families& families);
 void add_functions(Families& families);
 void add_compare(Families& families);
 void add_convert(Families& families);
+void add_moves(Families& families);
 void add_memory(Families& families);
 void add_atomic(Families& families);
 void add_warp(Families& families);

@@ -100,7 +100,7 @@ Outcome product(PtxRun& run, bool half) {
   half ? run.argument(ah).argument(bh) : run.argument(af).argument(bf);
   run.argument(o.got);
   for (const uint32_t constant : {m, n, k, 1u, 1u, 0u, 0u, 0u, k, 1u, 0u, 0u, 0u, n, 1u}) run.number(constant);
-  run.launch((m + 31) / 32 * ((n + 31) / 32), half ? 64 : 64);
+  run.launch((m + 31) / 32 * ((n + 31) / 32), 64);
   for (uint32_t i = 0; i < m; ++i) {
     for (uint32_t j = 0; j < n; ++j) {
       for (uint32_t l = 0; l < k; ++l) o.want[i * n + j] += a[i * k + l] * b[l * n + j];

@@ -32,11 +32,10 @@ struct Op {
   int32_t predicate = -1;              // bytes per lane in front of it
   bool negated = false;
   Control control = Control::none;
-  uint8_t count = 0;        // parts of a vector
-  uint8_t rounding = 0;     // a Rounding
-  int32_t target = 0;       // branch, call: an index; branch_table: which one
-  int32_t mask = -1;        // warp: operand that names the lanes, or all
-  int32_t instruction = 0;  // index into Program::where
+  uint8_t count = 0;     // parts of a vector
+  uint8_t rounding = 0;  // a Rounding
+  int32_t target = 0;    // branch, call: an index; branch_table: which one
+  int32_t mask = -1;     // warp: operand that names the lanes, or all
 };
 
 struct CopyAtCall {
