@@ -219,6 +219,7 @@ KernelResources kernel_resources(const std::string& text, const std::string& nam
     throw DeviceError(
         fmt::format("[cuda] NVRTC {} reports no registers and spills of kernel {}: '{}'", nvrtc_version(), name, log));
   }
+  r.code = program.cubin();
   return r;
 }
 

@@ -31,6 +31,7 @@ struct KernelResources {
   int shared_bytes = 0;                   // of a group, static arrays only
   int stack_bytes = 0;                    // of a lane: arrays that are indexed at run time, and spills
   int spill_stores = 0, spill_loads = 0;  // bytes
+  std::string code;                       // the cubin
 };
 // Compiles for exactly `sm`. Throws CompileError as compile_ptx does, DeviceError when the log has another form.
 KernelResources kernel_resources(const std::string& text, const std::string& name, int sm);

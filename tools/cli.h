@@ -52,6 +52,7 @@ void add_pack(Cli& cli);
 void add_report(Cli& cli);
 void add_completion(Cli& cli);
 void add_man(Cli& cli);
+void add_certify(Cli& cli);
 void add_version(Cli& cli);
 
 // --device and --json, with the same words everywhere.

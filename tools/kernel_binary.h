@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heddle/core/contract/kernel_source.h"
+#include "heddle/core/dialect/print_options.h"
 
 namespace heddle::tools {
 
@@ -17,10 +18,18 @@ namespace heddle::tools {
 // bytes.
 struct Resources {
   int registers = 0, shared_bytes = 0, stack_bytes = 0, spill_stores = 0, spill_loads = 0;
+  std::string code;  // the cubin
 };
-Resources resources_of(const KernelSource& source, int sm);
+Resources resources_of(const KernelSource& source, int sm, const PrintOptions& options = {});
 
 std::string ptx_of(const KernelSource& source, int sm);
-std::vector<uint32_t> spirv_of(const KernelSource& source);
+std::vector<uint32_t> spirv_of(const KernelSource& source, const PrintOptions& options = {});
+
+// Why there is no such compiler here; empty where there is. With its version otherwise.
+struct CompilerState {
+  std::string absent, version;
+};
+CompilerState cuda_compiler_state();
+CompilerState glsl_compiler_state();
 
 }  // namespace heddle::tools

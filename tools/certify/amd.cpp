@@ -1,0 +1,122 @@
+// Mesa's RADV on null hardware, in worker processes (radv_worker.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "heddle/core/base/error.h"
+#include "tools/certify/compilers.h"
+#include "tools/certify/isa.h"
+#include "tools/cli.h"
+#include "tools/kernel_binary.h"
+#include "tools/worker_process.h"
+
+namespace heddle::tools::certify {
+namespace {
+
+bool never() { return false; }
+
+constexpr double seconds_to_start = 60, seconds_to_compile = 120;
+
+// By registers of a SIMD (GCN's compute units have four, RDNA's two) and shared memory of the unit. Mesa 22.3's own
+// figure, "Subgroups per SIMD", counts subgroups of 32 lanes on RDNA for code of 64.
+double occupancy_of(const GpuFamily& family, int registers, int64_t shared, uint32_t group) {
+  const UnitRates& unit = family.rates;
+  const double simds = family.arch.starts_with("polaris") || family.arch.starts_with("vega") ? 4 : 2;
+  const double of_simd = unit.registers / simds / family.compiled_lanes;
+  const double each = std::max(1.0, std::ceil(registers / unit.register_step)) * unit.register_step;
+  double resident = std::min(std::floor(of_simd / each) * simds, unit.max_subgroups);
+  if (shared > 0) {
+    const double subgroups = std::ceil(group / static_cast<double>(family.compiled_lanes));
+    resident = std::min(resident, std::floor(unit.shared_total / static_cast<double>(shared)) * subgroups);
+  }
+  return resident / unit.max_subgroups;
+}
+
+// One family's; started again after it died.
+class Radv {
+ public:
+  explicit Radv(std::string family) : family_(std::move(family)) {}
+
+  // Empty when the driver is there; else why not.
+  const std::string& start() {
+    if (process_ && process_->alive()) return absent_;
+    process_ = std::make_unique<WorkerProcess>(std::vector<std::string>{"certify", "--worker", family_}, false);
+    std::string line;
+    // An empty line makes the worker say at once that it is there.
+    if (process_->ask("", seconds_to_start, line, never) != WorkerProcess::Answer::line) {
+      absent_ = "RADV's process ended: " + process_->end();
+      return absent_;
+    }
+    const Json said = Json::parse(line, nullptr, false);
+    absent_ = said.is_discarded() ? "RADV's process said: " + line : said.value("error", "");
+    version_ = said.is_discarded() ? "" : said.value("ready", "");
+    return absent_;
+  }
+
+  const std::string& version() const { return version_; }
+
+  Json compile(const Json& request, const std::string& name) {
+    if (!start().empty()) throw DeviceUnavailable("[certify] " + absent_);
+    std::string line;
+    const WorkerProcess::Answer how = process_->ask(request.dump(), seconds_to_compile, line, never);
+    if (how == WorkerProcess::Answer::timeout)
+      throw CompileError(fmt::format("[compile] RADV took longer than {} s for {}", seconds_to_compile, name), "");
+    if (how != WorkerProcess::Answer::line)
+      throw CompileError(fmt::format("[compile] RADV died of {}: {}", name, process_->end()), "");
+    Json answer = Json::parse(line);
+    if (answer.contains("error")) throw CompileError(answer["error"].get<std::string>(), "");
+    return answer;
+  }
+
+ private:
+  std::string family_, absent_, version_;
+  std::unique_ptr<WorkerProcess> process_;
+};
+
+class Amd final : public VendorCompiler {
+ public:
+  std::string absent() override {
+    const std::string glsl = glsl_compiler_state().absent;
+    return glsl.empty() ? radv("navi21").start() : glsl;
+  }
+  // Without the name of the family.
+  std::string version() override {
+    const std::string& whole = radv("navi21").version();
+    return whole.substr(0, whole.find(','));
+  }
+
+  Compiled compile(const KernelSource& source, const GpuFamily& family) override {
+    const PrintOptions options = print_options(family.caps);
+    const Json answer = radv(family.arch)
+                            .compile({{"spirv", spirv_of(source, options)},
+                                      {"bindings", source.buffers.size()},
+                                      {"constant_bytes", source.constants.size() * sizeof(uint32_t)}},
+                                     source.name);
+    const Json& s = answer.at("statistics");
+    const auto number = [&](const char* name) { return s.value(name, int64_t{0}); };
+    Compiled made;
+    made.lanes = family.compiled_lanes;
+    made.registers = static_cast<int>(number("VGPRs"));
+    // Scalars are spilled to vector registers, and count where those do not suffice; scratch is all that reaches
+    // memory.
+    made.spill_bytes = std::max(number("Spilled VGPRs") * 4, number("Scratch size"));
+    made.shared_bytes = number("LDS size");
+    made.occupancy =
+        occupancy_of(family, made.registers, made.shared_bytes, source.group[0] * source.group[1] * source.group[2]);
+    made.code = parse_gcn(answer.at("isa").get<std::string>(), made.lanes);
+    return made;
+  }
+
+ private:
+  Radv& radv(const std::string& family) { return workers_.try_emplace(family, family).first->second; }
+
+  std::map<std::string, Radv> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<VendorCompiler> amd_compiler() { return std::make_unique<Amd>(); }
+
+}  // namespace heddle::tools::certify

@@ -1,0 +1,60 @@
+// Text in lines and words, for the parsers of this folder. Thread safety: pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/core/base/error.h"
+#include "tools/certify/listing.h"
+
+namespace heddle::tools::certify {
+
+// Without white space at both ends.
+inline std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
+  return first == std::string_view::npos ? std::string_view() : text.substr(first, last - first + 1);
+}
+
+// Calls visit(line) for each, trimmed.
+template <class F>
+void for_each_line(std::string_view text, const F& visit) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    visit(trimmed(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+// Takes the first word off a line.
+inline std::string_view next_word(std::string_view& line) {
+  line = trimmed(line);
+  const size_t end = std::min(line.find_first_of(" \t"), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(end);
+  return word;
+}
+
+// Labels may be used before they stand; the parsers note names, and this turns them into indices.
+class Labels {
+ public:
+  void define(std::string_view name, size_t at) { places_.insert_or_assign(std::string(name), at); }
+  void use(std::string_view name, size_t instruction) { uses_.emplace_back(std::string(name), instruction); }
+  void resolve(Listing& listing) const {
+    for (const auto& [name, at] : uses_) {
+      if (const auto place = places_.find(name); place != places_.end()) listing[at].target = place->second;
+    }
+  }
+
+ private:
+  std::map<std::string, size_t> places_;
+  std::vector<std::pair<std::string, size_t>> uses_;
+};
+
+inline void require_instructions(const Listing& listing, const char* what) {
+  if (listing.empty()) throw ValueError(std::string("[certify] no instruction in what ") + what + " printed");
+}
+
+}  // namespace heddle::tools::certify
