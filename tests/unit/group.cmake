@@ -4,6 +4,11 @@ if(TARGET heddle_bench)
   target_compile_definitions(heddle_tests_unit PRIVATE HEDDLE_HAS_BENCH=1)
 endif()
 
+# What of `heddle certify` needs no compiler.
+foreach(part gcn gen gpu_families listing model sass)
+  target_sources(heddle_tests_unit PRIVATE ${PROJECT_SOURCE_DIR}/tools/certify/${part}.cpp)
+endforeach()
+
 # The codes of docs/pytorch.md, as a file that pytorch_table_test.cpp includes.
 include(${PROJECT_SOURCE_DIR}/cmake/doc_code.cmake)
 heddle_doc_table(${PROJECT_SOURCE_DIR}/docs/pytorch.md HEDDLE_CODE text)
