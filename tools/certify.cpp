@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/print_error.h"
 #include "tools/certify/cases.h"
 #include "tools/certify/certificate.h"
 #include "tools/certify/compilers.h"
@@ -22,7 +23,7 @@ using namespace certify;
 
 struct CertifyOptions {
   std::vector<std::string> subjects, compilers, archs;
-  std::string against, worker;
+  std::string against, from, worker;
   bool json = false, markdown = false;
 };
 
@@ -47,10 +48,10 @@ std::vector<Present> present_compilers(const std::vector<Vendor>& vendors) {
   if (left.empty())
     throw DeviceUnavailable(fmt::format("[certify] no compiler is installed; {}", fmt::join(missing, "; ")));
   for (const std::string& one : missing)
-    say_failure("", fmt::format("[certify] left out {}; left: {}", one, fmt::join(left, ", ")).c_str());
+    print_error("heddle: [certify] left out {}; left: {}\n", one, fmt::join(left, ", "));
   for (const Present& p : present) {
     if (const std::string lacks = p.compiler->incomplete(); !lacks.empty())
-      say_failure("", fmt::format("[certify] {}: {}", certify::name_of(p.vendor), lacks).c_str());
+      print_error("heddle: [certify] {}: {}\n", certify::name_of(p.vendor), lacks);
   }
   return present;
 }
@@ -84,9 +85,19 @@ Certificate certified(VendorCompiler& compiler, const KernelSource& source, cons
   }
 }
 
+bool printed_as_they_come(const CertifyOptions& o) { return o.against.empty() && !o.markdown; }
+
+void print_row(const CertifyOptions& o, const Certificate& c) {
+  o.json ? print_json(to_json(c)) : print_out(to_text(c) + "\n");
+}
+
 class Run {
  public:
   Run(const CertifyOptions& options, std::vector<Present> present) : o_(options), present_(std::move(present)) {}
+
+  bool compiles(const GpuFamily& family) const {
+    return std::any_of(present_.begin(), present_.end(), [&](const Present& p) { return p.vendor == family.vendor; });
+  }
 
   void certify(const GpuFamily& family, const std::vector<const Case*>& cases) {
     DeviceContext& device = open_family(family);
@@ -102,7 +113,7 @@ class Run {
   std::vector<std::string> versions() const {
     std::vector<std::string> lines;
     for (const Present& p : present_)
-      lines.push_back(fmt::format("{} | {}", certify::name_of(p.vendor), p.compiler->version()));
+      lines.push_back(fmt::format("{}: {}", certify::name_of(p.vendor), p.compiler->version()));
     return lines;
   }
 
@@ -115,10 +126,7 @@ class Run {
     made.kase = c.name;
     const int number = ++numbers_[fmt::format("{}/{}/{}/{}", family.arch, c.subject, c.name, source.name)];
     made.kernel = number == 1 ? source.name : fmt::format("{} {}", source.name, number);
-    if (o_.json && o_.against.empty())
-      print_json(to_json(made));
-    else if (!o_.markdown && o_.against.empty())
-      print_out(to_text(made) + "\n");
+    if (printed_as_they_come(o_)) print_row(o_, made);
     rows_.push_back(std::move(made));
   }
 
@@ -128,9 +136,11 @@ class Run {
   std::map<std::string, int> numbers_;
 };
 
-void print_summary(const CertifyOptions& o, const std::vector<Certificate>& rows) {
-  const Summary s = summary_of(rows);
-  if (o.json) return print_json({{"kernels", s.kernels}, {"failed", s.failed}, {"spilling", s.spilling}});
+void print_summary(const CertifyOptions& o, const Certificates& all) {
+  const Summary s = summary_of(all.rows);
+  if (o.json)
+    return print_json(
+        {{"kernels", s.kernels}, {"failed", s.failed}, {"spilling", s.spilling}, {"compilers", all.compilers}});
   fmt::print("{} kernels: {} do not compile, {} spill\n", s.kernels, s.failed, s.spilling);
 }
 
@@ -146,27 +156,45 @@ void print_changes(const CertifyOptions& o, const std::vector<Certificate>& rows
   if (list.empty() && !o.json) fmt::print("no change\n");
 }
 
+// Of the vendors, those that an architecture was asked of.
+std::vector<Vendor> vendors_of(const std::vector<const GpuFamily*>& families) {
+  std::vector<Vendor> vendors;
+  for (const GpuFamily* family : families) {
+    if (std::find(vendors.begin(), vendors.end(), family->vendor) == vendors.end()) vendors.push_back(family->vendor);
+  }
+  return vendors;
+}
+
+Certificates compile_all(const CertifyOptions& o, const std::vector<const Case*>& cases,
+                         const std::vector<const GpuFamily*>& families) {
+  Run work(o, present_compilers(vendors_of(families)));
+  for (const GpuFamily* family : families) {
+    if (work.compiles(*family)) work.certify(*family, cases);
+  }
+  return {work.rows(), work.versions()};
+}
+
+// The rows of a file, as those of a run.
+Certificates stored(const CertifyOptions& o, const std::vector<const Case*>& cases,
+                    const std::vector<const GpuFamily*>& families) {
+  Certificates all = read_certificates(o.from);
+  std::erase_if(all.rows, [&](const Certificate& c) {
+    return std::none_of(cases.begin(), cases.end(), [&](const Case* known) { return known->subject == c.subject; }) ||
+           std::none_of(families.begin(), families.end(), [&](const GpuFamily* f) { return f->arch == c.arch; });
+  });
+  for (const Certificate& c : all.rows) {
+    if (printed_as_they_come(o)) print_row(o, c);
+  }
+  return all;
+}
+
 void run(const CertifyOptions& o) {
   const std::vector<const Case*> cases = find_cases(o.subjects);
-  const std::vector<Vendor> wanted = parse_vendors(o.compilers);
-  const std::vector<const GpuFamily*> families = find_families(wanted, o.archs);
-  const std::vector<Certificate> before = o.against.empty() ? std::vector<Certificate>() : read_certificates(o.against);
-  std::vector<Vendor> asked;  // with an architecture of theirs
-  for (const Vendor vendor : wanted) {
-    if (std::any_of(families.begin(), families.end(), [&](const GpuFamily* f) { return f->vendor == vendor; }))
-      asked.push_back(vendor);
-  }
-  std::vector<Present> present = present_compilers(asked);
-  std::vector<const GpuFamily*> left;
-  for (const GpuFamily* family : families) {
-    if (std::any_of(present.begin(), present.end(), [&](const Present& p) { return p.vendor == family->vendor; }))
-      left.push_back(family);
-  }
-  Run work(o, std::move(present));
-  for (const GpuFamily* family : left) work.certify(*family, cases);
-  if (o.markdown) return print_out(page(work.rows(), work.versions()));
-  if (!o.against.empty()) return print_changes(o, work.rows(), before);
-  print_summary(o, work.rows());
+  const std::vector<const GpuFamily*> families = find_families(parse_vendors(o.compilers), o.archs);
+  const Certificates before = o.against.empty() ? Certificates() : read_certificates(o.against);
+  const Certificates all = o.from.empty() ? compile_all(o, cases, families) : stored(o, cases, families);
+  if (o.markdown) return print_out(page(all));
+  o.against.empty() ? print_summary(o, all) : print_changes(o, all.rows, before.rows);
 }
 
 }  // namespace
@@ -181,6 +209,7 @@ void add_certify(Cli& cli) {
       ->delimiter(',');
   command->add_option("--arch", o.archs, "Of their architectures only these, e.g. sm_90,navi21,dg2")->delimiter(',');
   command->add_option("--against", o.against, "A file that --json wrote: print only what changed");
+  command->add_option("--from", o.from, "Rows of a file that --json wrote, instead of compiling");
   command->add_flag("--markdown", o.markdown, "Print docs/certificates.md");
   command->add_option("--worker", o.worker)->group("");
   add_json_option(*command, o.json);

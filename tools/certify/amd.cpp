@@ -42,16 +42,10 @@ class Radv {
   // Empty when the driver is there; else why not.
   const std::string& start() {
     if (process_ && process_->alive()) return absent_;
-    process_ = std::make_unique<WorkerProcess>(std::vector<std::string>{"certify", "--worker", family_}, false);
-    std::string line;
-    // An empty line makes the worker say at once that it is there.
-    if (process_->ask("", seconds_to_start, line, never) != WorkerProcess::Answer::line) {
-      absent_ = "RADV's process ended: " + process_->end();
-      return absent_;
+    for (const std::string& name : names()) {
+      absent_ = started_as(name);
+      if (absent_.empty()) break;
     }
-    const Json said = Json::parse(line, nullptr, false);
-    absent_ = said.is_discarded() ? "RADV's process said: " + line : said.value("error", "");
-    version_ = said.is_discarded() ? "" : said.value("ready", "");
     return absent_;
   }
 
@@ -71,6 +65,25 @@ class Radv {
   }
 
  private:
+  // Mesa 25 calls the chip what 22 calls its instruction set.
+  std::vector<std::string> names() const {
+    if (family_ == "gfx1100") return {family_, "navi31"};
+    return {family_};
+  }
+
+  // Why it did not start; else empty.
+  std::string started_as(const std::string& name) {
+    process_ = std::make_unique<WorkerProcess>(std::vector<std::string>{"certify", "--worker", name}, false);
+    std::string line;
+    // The worker says that it is there before it reads; an empty line is no request.
+    if (process_->ask("", seconds_to_start, line, never) != WorkerProcess::Answer::line)
+      return "RADV's process ended: " + process_->end();
+    const Json said = Json::parse(line, nullptr, false);
+    if (said.is_discarded()) return "RADV's process said: " + line;
+    version_ = said.value("ready", "");
+    return said.value("error", "");
+  }
+
   std::string family_, absent_, version_;
   std::unique_ptr<WorkerProcess> process_;
 };

@@ -121,25 +121,26 @@ std::string to_text(const Certificate& c) {
   return text;
 }
 
-std::vector<Certificate> read_certificates(const std::string& path) {
+Certificates read_certificates(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw IoError(fmt::format("[certify] cannot read '{}'", path));
-  std::vector<Certificate> rows;
+  Certificates all;
   size_t number = 0;
   try {
     for (std::string line; std::getline(file, line);) {
       ++number;
       if (line.empty()) continue;
       const Json json = Json::parse(line);
-      if (json.is_object() && !json.contains("kernel")) continue;  // the summary
-      if (json.is_object()) rows.push_back(certificate_from(json));
-      for (size_t i = 0; json.is_array() && i < json.size(); ++i) rows.push_back(certificate_from(json[i]));
+      if (json.contains("kernel"))
+        all.rows.push_back(certificate_from(json));
+      else
+        all.compilers = json.at("compilers").get<std::vector<std::string>>();
     }
   } catch (const Json::exception& error) {
     throw IoError(fmt::format("[certify] '{}', line {}: no certificate: {}", path, number, error.what()));
   }
-  if (rows.empty()) throw IoError(fmt::format("[certify] '{}' holds no certificates", path));
-  return rows;
+  if (all.rows.empty()) throw IoError(fmt::format("[certify] '{}' holds no certificates", path));
+  return all;
 }
 
 std::vector<Change> changes(const std::vector<Certificate>& before, const std::vector<Certificate>& now) {

@@ -31,8 +31,12 @@ Json to_json(const Certificate& c);
 Certificate certificate_from(const Json& json);
 std::string to_text(const Certificate& c);
 
-// Rows as --json prints them: a line each, or one list.
-std::vector<Certificate> read_certificates(const std::string& path);
+// What --json prints: a line for each row, and one with sums and compilers.
+struct Certificates {
+  std::vector<Certificate> rows;
+  std::vector<std::string> compilers;  // "amd: radv Mesa 22.3.6"
+};
+Certificates read_certificates(const std::string& path);
 
 struct Change {
   std::string row;   // "matmul (1024x1024x1024 f32) on sm_80"
@@ -46,7 +50,7 @@ struct Summary {
   size_t kernels = 0, failed = 0, spilling = 0;
 };
 Summary summary_of(const std::vector<Certificate>& rows);
-// docs/certificates.md: compilers by name, then tables.
-std::string page(const std::vector<Certificate>& rows, const std::vector<std::string>& compilers);
+// docs/certificates.md.
+std::string page(const Certificates& all);
 
 }  // namespace heddle::tools::certify

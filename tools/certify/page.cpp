@@ -27,8 +27,8 @@ std::string head(const std::vector<std::string>& compilers) {
       "the most\nthat it could), the hot loop (the loop with most multiply-adds) as multiply-adds of instructions, "
       "their "
       "share, and the\nfraction of peak that a static model predicts with what limits it (`tools/certify/model.h`; "
-      "not measured on a device).\n\n| compiler | |\n|---|---|\n";
-  for (const std::string& one : compilers) text += fmt::format("| {} |\n", one);
+      "not measured on a device).\n\n";
+  for (const std::string& one : compilers) text += fmt::format("- {}\n", one);
   return text + "\n";
 }
 
@@ -108,8 +108,9 @@ std::string recipe_table(const std::vector<Certificate>& rows) {
 
 }  // namespace
 
-std::string page(const std::vector<Certificate>& rows, const std::vector<std::string>& compilers) {
-  return head(compilers) + summary_table(rows) + faults(rows) + body_tables(rows) + recipe_table(rows);
+std::string page(const Certificates& all) {
+  return head(all.compilers) + summary_table(all.rows) + faults(all.rows) + body_tables(all.rows) +
+         recipe_table(all.rows);
 }
 
 }  // namespace heddle::tools::certify

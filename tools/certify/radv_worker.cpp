@@ -25,10 +25,12 @@ namespace {
 // The loader is opened at run time, as by tools/probe/probe.cpp.
 #define HEDDLE_RADV_FUNCTIONS(F)                                                                       \
   F(EnumeratePhysicalDevices)                                                                          \
-  F(GetPhysicalDeviceProperties2) F(CreateDevice) F(CreateDescriptorSetLayout) F(CreatePipelineLayout) \
-      F(CreateShaderModule) F(CreateComputePipelines) F(DestroyPipeline) F(DestroyShaderModule)        \
-          F(DestroyPipelineLayout) F(DestroyDescriptorSetLayout) F(GetPipelineExecutableStatisticsKHR) \
-              F(GetPipelineExecutableInternalRepresentationsKHR) F(GetPhysicalDeviceFeatures2)
+  F(GetPhysicalDeviceProperties2)                                                                      \
+  F(CreateDevice)                                                                                      \
+  F(CreateDescriptorSetLayout) F(CreatePipelineLayout) F(CreateShaderModule) F(CreateComputePipelines) \
+      F(DestroyPipeline) F(DestroyShaderModule) F(DestroyPipelineLayout) F(DestroyDescriptorSetLayout) \
+          F(GetPipelineExecutableStatisticsKHR) F(GetPipelineExecutableInternalRepresentationsKHR)     \
+              F(GetPhysicalDeviceFeatures2)
 
 struct Vulkan {
 #define HEDDLE_RADV_POINTER(name) PFN_vk##name name = nullptr;
@@ -42,7 +44,7 @@ void check(VkResult result, const char* call) {
   if (result < 0) throw DeviceError(fmt::format("[certify] {} of RADV: {}", call, static_cast<int>(result)));
 }
 
-// Debian's manifest; another one by the variable that the loader reads.
+// Debian's manifest; HEDDLE_RADV_ICD names another one.
 constexpr const char* manifests[] = {"/usr/share/vulkan/icd.d/radeon_icd.x86_64.json",
                                      "/usr/share/vulkan/icd.d/radeon_icd.json",
                                      "/usr/share/vulkan/icd.d/radeon_icd.aarch64.json"};

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Prints docs/certificates.md: installs what Debian has of the vendors' compilers, then compiles every kernel for every
+# architecture (about an hour on one core). NVRTC and nvdisasm come from a CUDA toolkit or from PyPI (nvidia-cuda-nvrtc,
+# nvidia-cuda-nvdisasm): LD_LIBRARY_PATH and PATH must lead to them. What is not there is said in one line and left out.
+#
+#   tools/certify.sh [build folder]         # build/release
+#   CERTIFY_INSTALL=0 tools/certify.sh      # with what is installed
+#
+# Exit code: 0, 1 where something failed, 2 for wrong arguments.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+[ $# -le 1 ] || { echo "usage: tools/certify.sh [build folder]" >&2; exit 2; }
+heddle=${1:-build/release}/bin/heddle
+[ -x "$heddle" ] || { echo "certify: $heddle is not there; build it first" >&2; exit 2; }
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+if [ "${CERTIFY_INSTALL:-1}" = 1 ] && command -v apt-get > /dev/null; then
+  for package in mesa-vulkan-drivers intel-ocloc intel-opencl-icd; do
+    # Debian 12 has ocloc in intel-opencl-icd, Debian 13 in intel-ocloc.
+    [ "$package" = intel-opencl-icd ] && command -v ocloc > /dev/null && continue
+    dpkg -s "$package" > /dev/null 2>&1 || as_root apt-get install -y --no-install-recommends "$package" > /dev/null 2>&1 ||
+      echo "certify: no package $package: left out" >&2
+  done
+fi
+
+rows=$(mktemp) && page=$(mktemp) || exit 1
+trap 'rm -f "$rows" "$page"' EXIT
+"$heddle" certify --json > "$rows" && "$heddle" certify --from "$rows" --markdown > "$page" || exit 1
+cp "$page" docs/certificates.md
+tail -n 1 "$rows"
