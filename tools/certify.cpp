@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/print_error.h"
@@ -56,10 +57,14 @@ std::vector<Present> present_compilers(const std::vector<Vendor>& vendors) {
   return present;
 }
 
-// A body's kernels come from its file; those around them (copies, sums) are other subjects'.
-bool belongs(const Case& c, const KernelSource& source) {
-  return c.recipe || source.origin.find(fmt::format("/{}.hk", c.subject)) != std::string::npos ||
-         source.name.find(c.subject) != std::string::npos;
+// A body's kernels come from its file, whatever case they were met in; those around them (copies, sums) are no body's.
+std::string body_of(const KernelSource& source) {
+  for (const Case& known : all_cases()) {
+    if (!known.recipe &&
+        (source.origin.ends_with(fmt::format("/{}.hk", known.subject)) || source.name == known.subject))
+      return known.subject;
+  }
+  return {};
 }
 
 // False for a dtype that such a device does not have.
@@ -100,11 +105,14 @@ class Run {
   }
 
   void certify(const GpuFamily& family, const std::vector<const Case*>& cases) {
-    DeviceContext& device = open_family(family);
+    std::set<std::string> asked;
+    for (const Case* c : cases) asked.insert(c->subject);
     for (const Case* c : cases) {
+      DeviceContext& device = open_family(family, c->recipe ? Subjects::recipes : Subjects::bodies);
       if (!run_case(*c, device)) continue;
       for (const KernelSource& source : take_kernels(device)) {
-        if (belongs(*c, source)) add(*c, source, family);
+        const std::string subject = c->recipe ? c->subject : body_of(source);
+        if (asked.contains(subject)) add(subject, c->name, source, family);
       }
     }
   }
@@ -118,13 +126,13 @@ class Run {
   }
 
  private:
-  void add(const Case& c, const KernelSource& source, const GpuFamily& family) {
+  void add(const std::string& subject, const std::string& kase, const KernelSource& source, const GpuFamily& family) {
     const auto compiler =
         std::find_if(present_.begin(), present_.end(), [&](const Present& p) { return p.vendor == family.vendor; });
     Certificate made = certified(*compiler->compiler, source, family);
-    made.subject = c.subject;
-    made.kase = c.name;
-    const int number = ++numbers_[fmt::format("{}/{}/{}/{}", family.arch, c.subject, c.name, source.name)];
+    made.subject = subject;
+    made.kase = kase;
+    const int number = ++numbers_[fmt::format("{}/{}/{}/{}", family.arch, subject, kase, source.name)];
     made.kernel = number == 1 ? source.name : fmt::format("{} {}", source.name, number);
     if (printed_as_they_come(o_)) print_row(o_, made);
     rows_.push_back(std::move(made));

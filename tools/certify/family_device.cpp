@@ -66,9 +66,10 @@ class FamilyBackend final : public Backend {
   std::string_view name() const override { return backend_name; }
   std::vector<DeviceInfo> enumerate() override {
     std::vector<DeviceInfo> infos;
-    for (const GpuFamily& family : gpu_families()) {
+    for (size_t i = 0; i < 2 * gpu_families().size(); ++i) {
+      const GpuFamily& family = gpu_families()[i / 2];
       DeviceInfo info;
-      info.id = fmt::format("{}:{}", backend_name, infos.size());
+      info.id = fmt::format("{}:{}", backend_name, i);
       info.backend = backend_name;
       info.name = fmt::format("{} ({})", family.arch, family.card);
       info.driver = "heddle";
@@ -79,23 +80,23 @@ class FamilyBackend final : public Backend {
     return infos;
   }
   std::unique_ptr<Device> open(int index) override {
-    const auto at = static_cast<size_t>(index);
+    const auto at = static_cast<size_t>(index) / 2;
     if (index < 0 || at >= gpu_families().size())
       throw DeviceUnavailable(
-          fmt::format("[{}] no device {}; there are {}", backend_name, index, gpu_families().size()));
+          fmt::format("[{}] no device {}; there are {}", backend_name, index, 2 * gpu_families().size()));
     return std::make_unique<FamilyDevice>(gpu_families()[at].caps);
   }
 };
 
 }  // namespace
 
-DeviceContext& open_family(const GpuFamily& family) {
+DeviceContext& open_family(const GpuFamily& family, Subjects of) {
   static const bool registered = [] {
     Registry::instance().add(std::make_unique<FamilyBackend>());
     return true;
   }();
   static_cast<void>(registered);
-  const size_t index = static_cast<size_t>(&family - gpu_families().data());
+  const size_t index = 2 * static_cast<size_t>(&family - gpu_families().data()) + static_cast<size_t>(of);
   DeviceContext& context = device(fmt::format("{}:{}", backend_name, index));
   set_default_device(context.id());
   return context;

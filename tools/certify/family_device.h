@@ -13,9 +13,11 @@
 
 namespace heddle::tools::certify {
 
-// Opened on first use, one for each family, and the default device from then on.
-DeviceContext& open_family(const GpuFamily& family);
-// What such a device was to compile since the last call, each kernel once in the life of the device.
+// Two devices a family, so that each kernel is kept once of bodies and once of recipes.
+enum class Subjects : uint8_t { bodies, recipes };
+// Opened on first use; the default device from then on.
+DeviceContext& open_family(const GpuFamily& family, Subjects of = Subjects::bodies);
+// What such a device was to compile since the last call.
 std::vector<KernelSource> take_kernels(DeviceContext& device);
 
 }  // namespace heddle::tools::certify

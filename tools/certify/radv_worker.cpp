@@ -23,14 +23,13 @@ namespace heddle::tools::certify {
 namespace {
 
 // The loader is opened at run time, as by tools/probe/probe.cpp.
-#define HEDDLE_RADV_FUNCTIONS(F)                                                                       \
-  F(EnumeratePhysicalDevices)                                                                          \
-  F(GetPhysicalDeviceProperties2)                                                                      \
-  F(CreateDevice)                                                                                      \
+// clang-format off
+#define HEDDLE_RADV_FUNCTIONS(F) \
+  F(EnumeratePhysicalDevices) F(GetPhysicalDeviceProperties2) F(GetPhysicalDeviceFeatures2) F(CreateDevice) \
   F(CreateDescriptorSetLayout) F(CreatePipelineLayout) F(CreateShaderModule) F(CreateComputePipelines) \
-      F(DestroyPipeline) F(DestroyShaderModule) F(DestroyPipelineLayout) F(DestroyDescriptorSetLayout) \
-          F(GetPipelineExecutableStatisticsKHR) F(GetPipelineExecutableInternalRepresentationsKHR)     \
-              F(GetPhysicalDeviceFeatures2)
+  F(DestroyPipeline) F(DestroyShaderModule) F(DestroyPipelineLayout) F(DestroyDescriptorSetLayout) \
+  F(GetPipelineExecutableStatisticsKHR) F(GetPipelineExecutableInternalRepresentationsKHR)
+// clang-format on
 
 struct Vulkan {
 #define HEDDLE_RADV_POINTER(name) PFN_vk##name name = nullptr;
