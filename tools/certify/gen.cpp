@@ -1,6 +1,6 @@
 // Intel's machine code as IGC dumps it: "(W&f0.0) mad (16|M0) r3.0<1>:f r3.0<8;1>:f r5.0<8;1>:f r7.0<0>:f {A@1} // $9",
 // labels "_0_056:" and "L2048:", branches "while (16|M0) _0_056", "goto (16|M0) _0_093 _0_093", "jmpi _0_069".
-#include <array>
+#include <algorithm>
 
 #include "heddle/core/base/parse_number.h"
 #include "tools/certify/isa.h"

@@ -1,10 +1,12 @@
 // Text in lines and words, for the parsers of this folder. Thread safety: pure.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "heddle/core/base/error.h"

@@ -48,6 +48,11 @@ std::string summary_table(const std::vector<Certificate>& rows) {
     const Summary s = summary_of(of_arch);
     text += fmt::format("| {} | {} | {} | {} | {} |\n", arch, family->card, s.kernels, s.failed, s.spilling);
   }
+  std::vector<std::string> missing;
+  for (const GpuFamily& family : gpu_families()) {
+    if (std::find(archs.begin(), archs.end(), family.arch) == archs.end()) missing.push_back(family.arch);
+  }
+  if (!missing.empty()) text += fmt::format("\nNot compiled for here: {}.\n", fmt::join(missing, ", "));
   return text + "\n";
 }
 
@@ -96,7 +101,7 @@ std::string recipe_table(const std::vector<Certificate>& rows) {
     if (of_recipe(c)) steps[{c.subject, c.arch}].push_back(c);
   }
   std::string text =
-      "## Recipes\n\nKernels of a training step that no body or recipe before it had already.\n\n| recipe | "
+      "## Recipes\n\nKernels of a training step that no recipe before it had already.\n\n| recipe | "
       "architecture "
       "| kernels | do not compile | spill |\n|---|---|---|---|---|\n";
   for (const auto& [which, of_step] : steps) {
