@@ -149,7 +149,8 @@ TEST(Place, FunctionsOfNnAndDataNameTheLineThatCallsThem) {
   const Tensor x = f32({4, 3}), labels = zeros({4}, DType::i32, &reference());
   EXPECT_EQ(place(nn::activate(x, nn::Activation::gelu)), here());
   EXPECT_EQ(place(nn::sample(x, {.temperature = 0})), here());
-  const auto loss = [](const Tensor& part) { return sum(part); };
+  const Tensor w = f32({3}).detach().set_requires_grad();
+  const auto loss = [&](const Tensor& part) { return sum(part * w); };
   EXPECT_EQ(place(nn::accumulate({.parts = 2}, loss, x)), here());
   EXPECT_EQ(place(data::mix(f32({4, 1, 2, 2}), labels, 3, {.share = 0.5}).targets), here());
   EXPECT_EQ(place(data::mixup(f32({4, 1, 2, 2}), labels, 3, f32({4})).targets), here());
