@@ -29,7 +29,8 @@ class CertifyWith : public testing::TestWithParam<std::pair<const char*, const c
     return all;
   }
   Finished certify(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"certify", "--compilers", GetParam().first, "--arch", GetParam().second});
+    arguments.insert(arguments.begin(), "certify");
+    arguments.insert(arguments.end(), {"--compilers", GetParam().first, "--arch", GetParam().second});
     Finished run = run_heddle(arguments);
     absent_ = run.exit_code == 2 && run.err.find("no compiler is installed") != std::string::npos ? run.err : "";
     return run;

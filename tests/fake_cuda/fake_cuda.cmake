@@ -32,7 +32,9 @@ endif()
 
 # A minute of the groups that tools/ptx.sh runs whole, on cuda:0 over the executor: schedules of the product, matrix
 # units among them, and other bodies.
-add_test(NAME ptx_kernels COMMAND heddle_tests_kernels --gtest_filter=*MatmulGpuTest.*/cuda:*ReduceTest.*/cuda:*CopyRowsTest.*/cuda:*ScatterAddTest.*/cuda:*AttentionTest.*/cuda)
+set(heddle_ptx_tests *MatmulGpuTest.*/cuda *ReduceTest.*/cuda *CopyRowsTest.*/cuda *ScatterAddTest.*/cuda *AttentionTest.*/cuda)
+list(JOIN heddle_ptx_tests ":" heddle_ptx_tests)
+add_test(NAME ptx_kernels COMMAND heddle_tests_kernels --gtest_filter=${heddle_ptx_tests})
 set_tests_properties(ptx_kernels PROPERTIES LABELS ptx TIMEOUT 900 ENVIRONMENT
   "HEDDLE_TEST_PTX=1;HEDDLE_CUDA_LINES=1;OCL_ICD_VENDORS=/nonexistent;VK_DRIVER_FILES=/nonexistent;VK_ICD_FILENAMES=/nonexistent"
   ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/fake-cuda")
