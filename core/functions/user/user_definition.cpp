@@ -17,11 +17,13 @@ namespace {
 
 std::mutex definitions_mutex;
 
-// The first definition of those contents. Definitions are leaked: nodes and plans name their rows.
+// The first definition of those contents. Definitions are kept for good: nodes and plans name their rows.
 const UserDefinition& first_of(const std::string& contents, const UserDefinition& made) {
-  static auto* const all = new std::map<std::string, const UserDefinition*>();
+  static auto* const all = new std::map<std::string, std::vector<const UserDefinition*>>();
   const std::lock_guard lock(definitions_mutex);
-  return *all->try_emplace(contents, &made).first->second;
+  std::vector<const UserDefinition*>& same = (*all)[contents];
+  same.push_back(&made);
+  return *same.front();
 }
 
 std::string first_error(const std::string& log, const std::string& name) {
