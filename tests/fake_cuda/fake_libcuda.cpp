@@ -42,7 +42,9 @@ struct Item {
 constexpr int most_shared = 232448;  // bytes a kernel may opt in to, as on sm_90
 // What the executor of PTX has against a kernel: no code of cuda.h, as no driver looks so closely. The device lives on.
 constexpr auto ptx_fault = static_cast<CUresult>(9001);
+// Shared with the launches that are still queued: a kernel may be unloaded while its work is in flight.
 struct Module {
+  ~Module();
   std::shared_ptr<const heddle::ptx::Module> code;
   std::vector<std::byte> globals;
   heddle::ptx::Program kernel;
@@ -76,6 +78,15 @@ struct State {
 State& state() {
   static auto* s = new State();
   return *s;
+}
+
+Module::~Module() { state().reachable.remove(globals.data()); }
+
+// What handles of modules and functions point to.
+using ModuleHandle = std::shared_ptr<Module>;
+template <class Handle>
+ModuleHandle& module_of(Handle handle) {
+  return *reinterpret_cast<ModuleHandle*>(handle);
 }
 
 thread_local bool context_is_current = false;
@@ -487,13 +498,13 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   ENTER("cuModuleLoadData");
   try {
-    auto made = std::make_unique<Module>();
+    auto made = std::make_shared<Module>();
     made->code = std::make_shared<heddle::ptx::Module>(heddle::ptx::parse(static_cast<const char*>(image)));
     made->globals.resize(made->code->global_bytes + 1);
     for (const heddle::ptx::Variable* v : made->code->globals)
       std::copy(v->initial.begin(), v->initial.end(), made->globals.begin() + static_cast<ptrdiff_t>(v->offset));
     state().reachable.add(made->globals.data(), made->code->global_bytes);
-    *module = reinterpret_cast<CUmodule>(made.release());
+    *module = reinterpret_cast<CUmodule>(new ModuleHandle(std::move(made)));
   } catch (const std::exception& error) {
     return reported(error);
   }
@@ -502,16 +513,14 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 }
 CUresult cuModuleUnload(CUmodule handle) {
   ENTER("cuModuleUnload");
-  auto* module = reinterpret_cast<Module*>(handle);
-  state().reachable.remove(module->globals.data());
-  delete module;
+  delete &module_of(handle);
   --state().live["module"];
   return CUDA_SUCCESS;
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* name) {
   ENTER("cuModuleGetFunction");
-  auto* module = reinterpret_cast<Module*>(handle);
-  *function = reinterpret_cast<CUfunction>(module);
+  const ModuleHandle& module = module_of(handle);
+  *function = reinterpret_cast<CUfunction>(handle);
   if (!module->code->functions.contains(name)) return CUDA_ERROR_NOT_FOUND;
   try {
     module->kernel = heddle::ptx::decode(module->code, name, module->globals.data());
@@ -522,30 +531,30 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* 
 }
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction function) {
   ENTER("cuFuncGetAttribute");
-  const uint32_t most = reinterpret_cast<Module*>(function)->kernel.max_lanes;
+  const uint32_t most = module_of(function)->kernel.max_lanes;
   *value = most ? static_cast<int>(most) : 1024;
   return CUDA_SUCCESS;
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute what, int value) {
   ENTER("cuFuncSetAttribute");
   if (what != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > most_shared) return CUDA_ERROR_INVALID_VALUE;
-  reinterpret_cast<Module*>(function)->dynamic_shared = static_cast<unsigned>(value);
+  module_of(function)->dynamic_shared = static_cast<unsigned>(value);
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** arguments, void** extra) {
   ENTER("cuLaunchKernel");
-  const auto& module = *reinterpret_cast<Module*>(function);
-  if (shared > module.dynamic_shared || extra || !gx || !gy || !gz) return CUDA_ERROR_INVALID_VALUE;
+  const ModuleHandle module = module_of(function);
+  if (shared > module->dynamic_shared || extra || !gx || !gy || !gz) return CUDA_ERROR_INVALID_VALUE;
   // Arguments are read at the launch, as the API does.
-  std::vector<std::byte> parameters(module.kernel.parameter_bytes);
-  for (size_t i = 0; i < module.kernel.parameters.size(); ++i) {
-    const heddle::ptx::Variable& p = *module.kernel.parameters[i];
+  std::vector<std::byte> parameters(module->kernel.parameter_bytes);
+  for (size_t i = 0; i < module->kernel.parameters.size(); ++i) {
+    const heddle::ptx::Variable& p = *module->kernel.parameters[i];
     std::memcpy(parameters.data() + p.offset, arguments[i], p.bytes);
   }
-  return enqueue(stream, [=, &module] {
+  return enqueue(stream, [=] {
     try {
-      launch(module.kernel, {{gx, gy, gz}, {bx, by, bz}, shared}, parameters.data(), state().reachable);
+      launch(module->kernel, {{gx, gy, gz}, {bx, by, bz}, shared}, parameters.data(), state().reachable);
     } catch (const heddle::ptx::Fault& fault) {
       return reported(fault);
     }
