@@ -55,11 +55,11 @@ Instruction classify(std::string_view opcode, std::string_view operands, double 
     const size_t pair = operands.find("::");
     if (pair == std::string_view::npos) return set(Unit::fma, each * lanes);
     std::string_view second = operands.substr(pair + 2);
-    return set(Unit::fma, (each + multiply_adds(next_word(second))) * lanes);
+    return set(Unit::fma, (each + multiply_adds(take_word(second))) * lanes);
   }
   if (const size_t pair = operands.find("::"); pair != std::string_view::npos) {
     std::string_view second = operands.substr(pair + 2);
-    if (const double each = multiply_adds(next_word(second)); each > 0) return set(Unit::fma, each * lanes);
+    if (const double each = multiply_adds(take_word(second)); each > 0) return set(Unit::fma, each * lanes);
   }
   if (begins(opcode, "v_")) return i;
   if (begins(opcode, "ds_")) return set(Unit::shared, lanes * width_of(opcode));
@@ -85,12 +85,12 @@ Listing parse_gcn(std::string_view text, uint32_t lanes) {
   for_each_line(text, [&](std::string_view line) {
     if (begins(line, "BB") && line.ends_with(":"))
       return labels.define(line.substr(0, line.size() - 1), listing.size());
-    line = trimmed(line.substr(0, line.find(';')));
+    line = trim(line.substr(0, line.find(';')));
     if (line.empty() || line[0] < 'a' || line[0] > 'z' || !contains(line.substr(0, line.find(' ')), "_")) return;
     std::string_view operands = line;
-    const std::string_view opcode = next_word(operands);
+    const std::string_view opcode = take_word(operands);
     listing.push_back(classify(opcode, operands, lanes));
-    operands = trimmed(operands);
+    operands = trim(operands);
     if (listing.back().unit == Unit::branch && begins(operands, "BB")) labels.use(operands, listing.size() - 1);
   });
   labels.resolve(listing);

@@ -16,7 +16,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 double width_of(std::string_view operands) {
   const size_t open = operands.find('('), bar = operands.find("|M");
   if (open == std::string_view::npos || bar == std::string_view::npos || bar < open) return 1;
-  const auto lanes = parse_number<int>(std::string(trimmed(operands.substr(open + 1, bar - open - 1))));
+  const auto lanes = parse_number<int>(std::string(trim(operands.substr(open + 1, bar - open - 1))));
   return lanes ? *lanes : 1;
 }
 
@@ -64,7 +64,7 @@ double message_bytes(std::string_view opcode, std::string_view line) {
 // The binding table's entry of shared memory stands in the descriptor of older messages: 0x02026EFE.
 bool names_shared_memory(std::string_view line) {
   const size_t comment = line.find("//");
-  const std::string_view code = trimmed(line.substr(0, comment));
+  const std::string_view code = trim(line.substr(0, comment));
   const std::string_view last = code.substr(code.find_last_of(" \t") + 1);
   return contains(line, "surface") && last.ends_with("FE");
 }
@@ -107,8 +107,8 @@ Instruction classify(std::string_view opcode, std::string_view operands, std::st
 // The last label of a branch's operands: of "goto" the place that its lanes go on at.
 std::string_view target_of(std::string_view operands) {
   std::string_view last;
-  while (!trimmed(operands).empty()) {
-    const std::string_view word = next_word(operands);
+  while (!trim(operands).empty()) {
+    const std::string_view word = take_word(operands);
     if (begins(word, "_") || (begins(word, "L") && word.size() > 1 && word[1] >= '0' && word[1] <= '9')) last = word;
   }
   return last;
@@ -121,12 +121,12 @@ Listing parse_gen(std::string_view text) {
   Labels labels;
   for_each_line(text, [&](std::string_view line) {
     if (line.empty() || begins(line, "//") || begins(line, ".")) return;
-    const std::string_view code = trimmed(line.substr(0, line.find("//")));
+    const std::string_view code = trim(line.substr(0, line.find("//")));
     if (code.ends_with(":") && !contains(code, " "))
       return labels.define(code.substr(0, code.size() - 1), listing.size());
     std::string_view operands = code;
-    if (begins(operands, "(")) operands = trimmed(operands.substr(std::min(operands.find(')') + 1, operands.size())));
-    const std::string_view opcode = next_word(operands);
+    if (begins(operands, "(")) operands = trim(operands.substr(std::min(operands.find(')') + 1, operands.size())));
+    const std::string_view opcode = take_word(operands);
     if (opcode.empty() || opcode[0] < 'a' || opcode[0] > 'z') return;
     listing.push_back(classify(opcode, operands, line));
     if (listing.back().unit != Unit::branch) return;

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
 #include "heddle/core/dialect/printer.h"
+#include "heddle/io/read_file.h"
 #include "tools/certify/compilers.h"
 #include "tools/certify/isa.h"
 #include "tools/certify/lines.h"
@@ -20,19 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 // The number behind `name` at the head of the text: "//.spill size 640"; 0 where it does not say.
 int64_t said(std::string_view text, std::string_view name) {
   const size_t at = text.find(name);
   if (at == std::string_view::npos) return 0;
   std::string_view rest = text.substr(at + name.size(), 20);
   rest = rest.substr(0, rest.find('\n'));
-  const auto value = parse_number<int64_t>(std::string(trimmed(rest)));
+  const auto value = parse_number<int64_t>(std::string(trim(rest)));
   return value ? *value : 0;
 }
 
@@ -74,9 +68,9 @@ class Intel final : public VendorCompiler {
   std::string version() override {
     const Finished run = run_program({program(), "query", "OCL_DRIVER_VERSION"}, scratch_.path());
     const fs::path file = fs::path(scratch_.path()) / "OCL_DRIVER_VERSION";
-    const std::string text = run.exit_code == 0 && fs::exists(file) ? text_of(file) : "";
+    const std::string text = run.exit_code == 0 && fs::exists(file) ? read_text_file(file, "certify") : "";
     scratch_.clear();
-    return text.empty() ? "ocloc" : fmt::format("ocloc {}", trimmed(text));
+    return text.empty() ? "ocloc" : fmt::format("ocloc {}", trim(text));
   }
 
   Compiled compile(const KernelSource& source, const GpuFamily& family) override {
@@ -91,7 +85,7 @@ class Intel final : public VendorCompiler {
                          run.output);
     const fs::path file = kept_text(scratch_.path());
     if (file.empty()) throw DeviceError(fmt::format("[certify] IGC wrote no text of kernel {}", source.name));
-    return facts(text_of(file), lanes_of(file), source, family);
+    return facts(read_text_file(file, "certify"), lanes_of(file), source, family);
   }
 
  private:

@@ -1,4 +1,4 @@
-// Text in lines and words, for the parsers of this folder. Thread safety: pure.
+// Text in lines, for the parsers of this folder; words are those of core/dialect/words.h. Thread safety: pure.
 #pragma once
 
 #include <algorithm>
@@ -10,33 +10,19 @@
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/dialect/words.h"
 #include "tools/certify/listing.h"
 
 namespace heddle::tools::certify {
-
-// Without white space at both ends.
-inline std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, last - first + 1);
-}
 
 // Calls visit(line) for each, trimmed.
 template <class F>
 void for_each_line(std::string_view text, const F& visit) {
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    visit(trimmed(text.substr(0, end)));
+    visit(trim(text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-}
-
-// Takes the first word off a line.
-inline std::string_view next_word(std::string_view& line) {
-  line = trimmed(line);
-  const size_t end = std::min(line.find_first_of(" \t"), line.size());
-  const std::string_view word = line.substr(0, end);
-  line.remove_prefix(end);
-  return word;
 }
 
 // Labels may be used before they stand; the parsers note names, and this turns them into indices.

@@ -70,10 +70,10 @@ bool take_prefix(std::string_view& line) {
   if (!begins(line, "/*")) return false;
   const size_t end = line.find("*/");
   if (end == std::string_view::npos || end < 6) return false;
-  line = trimmed(line.substr(end + 2));
-  if (begins(line, "{")) line = trimmed(line.substr(1));
-  if (begins(line, "@")) next_word(line);
-  line = trimmed(line);
+  line = trim(line.substr(end + 2));
+  if (begins(line, "{")) line = trim(line.substr(1));
+  if (begins(line, "@")) take_word(line);
+  line = trim(line);
   return !line.empty() && !begins(line, "/*") && line[0] >= 'A' && line[0] <= 'Z';
 }
 
@@ -88,7 +88,7 @@ Listing parse_sass(std::string_view text) {
     if (!take_prefix(line)) return;
     const std::string_view whole = line.substr(0, line.find(';'));
     std::string_view operands = whole;
-    const std::string_view opcode = next_word(operands);
+    const std::string_view opcode = take_word(operands);
     listing.push_back(classify(opcode, operands));
     if (const size_t at = operands.find("`("); begins(opcode, "BRA") && at != std::string_view::npos)
       labels.use(operands.substr(at + 2, operands.find(')', at) - at - 2), listing.size() - 1);
