@@ -155,8 +155,10 @@ FUNC float hk_rsqrt(float x) { return rsqrtf(x); }
 FUNC double hk_rsqrt(double x) { return ::rsqrt(x); }
 #define rsqrt(x) hk_rsqrt(x)
 //@ VQUAD
-__device__ inline hk_vec4 hk_vquad(uint4 q) { return hk_vec4{__uint_as_float(q.x), __uint_as_float(q.y), __uint_as_float(q.z), __uint_as_float(q.w)}; }
+#if HK_VW == 4
+FUNC hk_vec4 hk_vquad(uint4 q) { return hk_vec4{__uint_as_float(q.x), __uint_as_float(q.y), __uint_as_float(q.z), __uint_as_float(q.w)}; }
 #define VQUAD(name, q) hk_vquad(q)
+#endif
 //@ QUAD LOAD_QUAD QUAD_ASYNC
 // Sixteen bytes at a time.
 #define QUAD uint4

@@ -49,13 +49,35 @@ std::string unknown_option(const CLI::App& command) {
   return {};
 }
 
-// What is wrong with the command line. An option that nobody knows says more than what was met first: its value taken
-// for another argument, or the required option that it was to be.
+// The names of a command's own commands.
+std::vector<std::string> commands_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(child->get_name());
+  return names;
+}
+
+std::string unknown_command(const CLI::App& command, const std::string& name) {
+  const std::vector<std::string> known = commands_of(command);
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  return fmt::format("unknown command '{}'{}; known: {}", name, did_you_mean(name, names), fmt::join(known, ", "));
+}
+
+// The same of `heddle cache lsit`: the first word where a command was to follow; empty where none was, or no word is.
+std::string unknown_part(const CLI::App& command) {
+  if (command.get_require_subcommand_min() == 0 || !command.get_subcommands().empty()) return {};
+  const std::vector<std::string> words = command.remaining();
+  return words.empty() || words.front().starts_with('-') ? "" : unknown_command(command, words.front());
+}
+
+// What is wrong with the command line. What nobody knows says more than what was met first: an option's value taken
+// for another argument, the required option that it was to be, or that a command is required.
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   std::string line = "heddle", text;
   for (const CLI::App* command : named_commands(app)) {
     if (command != &app) line += " " + command->get_name();
     if (text.empty()) text = unknown_option(*command);
+    if (text.empty()) text = unknown_part(*command);
   }
   return fmt::format("{}; see {} --help", text.empty() ? error.what() : text, line);
 }
@@ -63,14 +85,8 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
 // CLI11 alone would say "a subcommand is required".
 void check_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return;
-  std::vector<std::string> known;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    known.push_back(command->get_name());
-  if (std::find(known.begin(), known.end(), argv[1]) == known.end()) {
-    const std::vector<std::string_view> names(known.begin(), known.end());
-    throw ValueError(fmt::format("unknown command '{}'{}; known: {}", argv[1], did_you_mean(argv[1], names),
-                                 fmt::join(known, ", ")));
-  }
+  const std::vector<std::string> known = commands_of(app);
+  if (std::find(known.begin(), known.end(), argv[1]) == known.end()) throw ValueError(unknown_command(app, argv[1]));
 }
 
 int parse_and_run(int argc, char** argv) {

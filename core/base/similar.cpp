@@ -34,7 +34,8 @@ std::vector<std::string_view> similar_names(std::string_view name, std::span<con
   std::vector<std::pair<size_t, std::string_view>> near;
   for (const std::string_view candidate : known) {
     const bool part = name.size() >= 3 && candidate.find(name) != std::string_view::npos;
-    const size_t d = part ? 1 : distance(name, candidate);
+    const bool longer = candidate.size() >= 4 && name.starts_with(candidate);  // batchsize of batch
+    const size_t d = part || longer ? 1 : distance(name, candidate);
     if (d <= std::max<size_t>(1, name.size() / 3)) near.emplace_back(d, candidate);
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -90,6 +90,12 @@ TEST(BadInput, CommandsAndOptions) {
   expect_user_error({}, "subcommand");
   expect_user_error({"nope"}, "unknown command 'nope'; known: train");
   expect_user_error({"trian"}, "unknown command 'trian'; did you mean train?; known: train");
+  expect_user_error({"cache", "lsit"},
+                    "unknown command 'lsit'; did you mean list?; known: list, clear, pack, unpack; "
+                    "see heddle cache --help");
+  expect_user_error({"tokenize", "tarin", "--vocabulary", "300"}, "unknown command 'tarin'; did you mean train?");
+  expect_user_error({"profile", "setp"}, "unknown command 'setp'; did you mean step?");
+  expect_user_error({"cache"}, "subcommand");
   expect_user_error({"train", "mnist-mlp", "--nope"}, "see heddle train --help");
   expect_user_error({"cache", "list", "--nope"}, "see heddle cache list --help");
   expect_user_error({"train", "mnist-mlp", "--set", "optimizer.learning_rate=1"},
@@ -112,6 +118,7 @@ TEST(BadInput, AMisspeltOptionNamesTheNearest) {
   expect_user_error({"train", "mnist-mlp", "--epcohs", "3"}, "unknown option '--epcohs'; did you mean --epochs?");
   expect_user_error({"train", "mnist-mlp", "--epcohs=3"}, "unknown option '--epcohs'; did you mean --epochs?");
   expect_user_error({"train", "mnist-mlp", "-epochs", "3"}, "unknown option '-epochs'; did you mean --epochs?");
+  expect_user_error({"train", "mnist-mlp", "--batchsize", "3"}, "unknown option '--batchsize'; did you mean --batch");
   expect_user_error({"cache", "list", "--jsno"}, "did you mean --json?; see heddle cache list --help");
   expect_user_error({"eval", "mnist-mlp", "--modle", "a.safetensors"},
                     "unknown option '--modle'; did you mean --model");
