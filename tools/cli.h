@@ -53,6 +53,7 @@ void add_report(Cli& cli);
 void add_completion(Cli& cli);
 void add_man(Cli& cli);
 void add_certify(Cli& cli);
+void add_doctor(Cli& cli);
 void add_version(Cli& cli);
 
 // --device and --json, with the same words everywhere.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "checks/self_test.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/train/metrics_lines.h"
 #include "heddle/train/option_uses.h"
@@ -39,6 +40,7 @@ std::string new_folder(const std::string& recipe) {
 int run(train::Config config, bool resume, bool json) {
   if (config.run.out.empty()) config.run.out = resume ? "runs/" + config.run.recipe : new_folder(config.run.recipe);
   DeviceContext& device = open_device(config.run.device, true);
+  checks::self_test(device);
   const std::unique_ptr<train::Task> task = train::make_task(config, device);
   std::optional<train::RunFolder>
       folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing

@@ -17,11 +17,11 @@ namespace heddle::tools {
 
 WorkerProcess::WorkerProcess(const std::vector<std::string>& arguments, bool keep_errors) {
   int to[2], from[2];
-  if (::pipe2(to, O_CLOEXEC) != 0) throw DeviceError(fmt::format("[tune] pipe: {}", std::strerror(errno)));
+  if (::pipe2(to, O_CLOEXEC) != 0) throw DeviceError(fmt::format("[worker] pipe: {}", std::strerror(errno)));
   if (::pipe2(from, O_CLOEXEC) != 0) {
     ::close(to[0]);
     ::close(to[1]);
-    throw DeviceError(fmt::format("[tune] pipe: {}", std::strerror(errno)));
+    throw DeviceError(fmt::format("[worker] pipe: {}", std::strerror(errno)));
   }
   std::vector<char*> words = {const_cast<char*>("heddle")};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
@@ -43,7 +43,7 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& arguments, bool kee
   ::close(from[1]);
   input_ = to[1];
   output_ = from[0];
-  if (pid_ < 0) throw DeviceError(fmt::format("[tune] cannot start a worker process: {}", std::strerror(error)));
+  if (pid_ < 0) throw DeviceError(fmt::format("[worker] cannot start a worker process: {}", std::strerror(error)));
 }
 
 WorkerProcess::~WorkerProcess() {

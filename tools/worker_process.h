@@ -1,6 +1,6 @@
 // A child process that answers lines with lines, and is killed when it does not.
 //
-// Purpose: `heddle tune` runs candidates in one, so that a hang or a crash costs a candidate and not the search.
+// Purpose: `heddle tune` runs candidates in one, `heddle doctor` checks, so that a hang or a crash costs one of them.
 // Invariants: the child does not get the terminal's Ctrl-C (the parent decides); it is dead and reaped when this object
 // is gone. Thread safety: none.
 #pragma once

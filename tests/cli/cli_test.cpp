@@ -73,7 +73,7 @@ TEST(Version, TextAndJson) {
 }
 
 TEST(Help, EveryCommandHasAnExample) {
-  for (const char* command : {"devices", "train", "eval", "ops", "dump", "profile", "kernel", "bench", "tune",
+  for (const char* command : {"devices", "doctor", "train", "eval", "ops", "dump", "profile", "kernel", "bench", "tune",
                               "generate", "tokenize", "pack", "version"}) {
     const Finished run = run_heddle({command, "--help"});
     EXPECT_EQ(run.exit_code, 0) << command;

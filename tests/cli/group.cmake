@@ -14,3 +14,11 @@ add_library(heddle_fatal_driver MODULE ${CMAKE_CURRENT_SOURCE_DIR}/cli/programs/
 target_compile_options(heddle_fatal_driver PRIVATE -Wall -Wextra)
 target_compile_definitions(heddle_tests_cli PRIVATE HEDDLE_FATAL_DRIVER="$<TARGET_FILE:heddle_fatal_driver>")
 add_dependencies(heddle_tests_cli heddle_fatal_driver)
+# A device that computes something else (doctor_test.cpp).
+add_library(heddle_backend_wrong MODULE ${CMAKE_CURRENT_SOURCE_DIR}/cli/programs/wrong_backend.cpp ${CMAKE_CURRENT_SOURCE_DIR}/support/faulty_device.cpp)
+heddle_warnings(heddle_backend_wrong)
+target_include_directories(heddle_backend_wrong PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(heddle_backend_wrong PRIVATE heddle fmt::fmt)
+set_target_properties(heddle_backend_wrong PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/plugins-wrong)
+target_compile_definitions(heddle_tests_cli PRIVATE HEDDLE_WRONG_BACKEND="${CMAKE_BINARY_DIR}/plugins-wrong")
+add_dependencies(heddle_tests_cli heddle_backend_wrong)

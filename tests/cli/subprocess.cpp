@@ -35,6 +35,7 @@ struct Pipe {
   if (options.output == Output::closed) {
     for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(number);
   }
+  ::setenv("HEDDLE_SELF_TEST", "0", 1);  // each test has a cache folder of its own: every training would do it
   for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));

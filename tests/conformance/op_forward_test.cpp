@@ -6,20 +6,23 @@
 #include <algorithm>
 #include <map>
 
+#include "checks/op_cases.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/device/registry.h"
+#include "tests/support/coverage.h"
 #include "tests/support/devices.h"
-#include "tests/support/op_cases.h"
 
 namespace heddle::tests {
 namespace {
+
+using namespace checks;
 
 constexpr uint64_t seed = 20240607;
 
 const std::map<std::string, std::vector<OpCase>>& cases_by_op() {
   static const auto cases = [] {
     std::map<std::string, std::vector<OpCase>> result;
-    for (OpCase& c : op_cases()) result[c.op].push_back(std::move(c));
+    for (OpCase& c : op_cases(coverage_from_environment())) result[c.op].push_back(std::move(c));
     return result;
   }();
   return cases;

@@ -4,11 +4,13 @@
 
 #include <cmath>
 
+#include "checks/op_cases.h"
 #include "tests/support/devices.h"
-#include "tests/support/op_cases.h"
 
 namespace heddle::tests {
 namespace {
+
+using namespace checks;
 
 using test::kernel_devices;
 

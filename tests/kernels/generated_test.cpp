@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "checks/op_cases.h"
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/device/locked_device.h"
@@ -16,7 +17,7 @@
 #include "heddle/core/schedule/schedule.h"
 #include "heddle/core/simplify/simplifier.h"
 #include "heddle/nn/nn.h"
-#include "tests/support/op_cases.h"
+#include "tests/support/coverage.h"
 #include "tests/support/random_graph.h"
 #ifdef HEDDLE_HAS_OPENCL
 #include "heddle/backend_opencl/declarations.h"
@@ -88,11 +89,11 @@ std::vector<KernelSource> sample(bool loop_lanes) {
   std::set<uint64_t> seen;
   DeviceContext& dev = device("null:0");
   std::set<std::string> done;
-  for (const tests::OpCase& c : tests::op_cases()) {
+  for (const checks::OpCase& c : checks::op_cases(tests::coverage_from_environment())) {
     // Cases differ by shape, layout and dtype; the first two of each op are a fair sample of the text.
     if (done.contains(c.op + "2")) continue;
     done.insert(done.contains(c.op) ? c.op + "2" : c.op);
-    const std::vector<Tensor> leaves = tests::make_inputs(c, dev, 1);
+    const std::vector<Tensor> leaves = checks::make_inputs(c, dev, 1);
     const Tensor result = c.run(dev, leaves);
     collect(sources, seen, loop_lanes);
   }

@@ -39,13 +39,13 @@ const std::map<std::string, Declared>& declared() {
 const std::map<std::string_view, std::string_view>& elsewhere() {
   static const std::map<std::string_view, std::string_view> files{
       {"integer_quotient",
-       "tests/support/op_cases.cpp"},  // these three are rows: op_cases.cpp makes their cases from the table
-      {"shift_left", "tests/support/op_cases.cpp"},
-      {"shift_right", "tests/support/op_cases.cpp"},
-      {"uniform", "tests/support/op_cases_networks.cpp"},
-      {"normal", "tests/support/op_cases_networks.cpp"},
-      {"bernoulli", "tests/support/op_cases_networks.cpp"},
-      {"dropout", "tests/support/op_cases_networks.cpp"},
+       "checks/op_cases.cpp"},  // these three are rows: op_cases.cpp makes their cases from the table
+      {"shift_left", "checks/op_cases.cpp"},
+      {"shift_right", "checks/op_cases.cpp"},
+      {"uniform", "checks/op_cases_networks.cpp"},
+      {"normal", "checks/op_cases_networks.cpp"},
+      {"bernoulli", "checks/op_cases_networks.cpp"},
+      {"dropout", "checks/op_cases_networks.cpp"},
       {"feature_dropout", "tests/unit/functions_nn_test.cpp"},
       {"randint", "tests/conformance/distributions_test.cpp"},
       {"randperm", "tests/conformance/distributions_test.cpp"},
@@ -76,7 +76,7 @@ const std::map<std::string_view, std::string_view>& elsewhere() {
       {"blackman_window", "tests/unit/functions_fft_test.cpp"},
       {"bartlett_window", "tests/unit/functions_fft_test.cpp"},
       {"cholesky_ex", "tests/unit/functions_linalg_test.cpp"},
-      {"lu_factor", "tests/support/op_cases_linalg.cpp"},
+      {"lu_factor", "checks/op_cases_linalg.cpp"},
       {"solve_ex", "tests/unit/functions_linalg_test.cpp"},
       {"inverse_ex", "tests/unit/functions_linalg_test.cpp"},
       {"scan", "tests/conformance/control_test.cpp"},
@@ -138,7 +138,7 @@ TEST(Catalogue, EveryFunctionIsComputedOnEveryDevice) {
     std::ifstream stream(HEDDLE_SOURCE_DIR "/" + std::string(file));
     std::stringstream text;
     text << stream.rdbuf();
-    const bool row = file == "tests/support/op_cases.cpp" && f.row != nullptr && !f.row->dialect.empty();
+    const bool row = file == "checks/op_cases.cpp" && f.row != nullptr && !f.row->dialect.empty();
     EXPECT_TRUE(row || text.str().find(f.name) != std::string::npos) << file << " does not name " << f.name;
   }
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
-#include "tests/support/op_cases.h"
+#include "checks/op_cases.h"
 
 namespace heddle::tests {
+
+using checks::apply_row;
 
 const nlohmann::json* Arguments::find(const std::string& key) const {
   const auto at = values_.find(key);

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "checks/op_cases.h"
 #include "heddle/autograd/autograd.h"
 #include "heddle/autograd/catalogue.h"
 #include "heddle/core/device/context.h"
@@ -15,10 +16,11 @@
 #include "tests/reference/property.h"
 #include "tests/reference/stored_cases.h"
 #include "tests/support/device_test.h"
-#include "tests/support/op_cases.h"
 
 namespace heddle::tests {
 namespace {
+
+using namespace checks;
 
 size_t compared = 0;   // cases times devices, values and gradients
 uint64_t on_host = 0;  // operations evaluated on the host for devices with kernels

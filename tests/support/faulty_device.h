@@ -43,7 +43,7 @@ struct Faults {
 };
 Faults& faults();
 
-class FaultyDevice final : public Device {
+class FaultyDevice : public Device {
  public:
   explicit FaultyDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
 

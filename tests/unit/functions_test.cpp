@@ -6,10 +6,11 @@
 
 #include <cmath>
 
+#include "checks/op_cases.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/reference/reference.h"
-#include "tests/support/op_cases.h"
+#include "tests/support/coverage.h"
 
 namespace heddle {
 namespace {
@@ -161,11 +162,11 @@ TEST(Reductions, EdgesOfNothing) {
 // The fused rows of the reference are written from the definition; their decompositions from simpler rows must agree.
 TEST(Decompositions, AgreeWithTheirRows) {
   int compared = 0;
-  for (const tests::OpCase& c : tests::op_cases(tests::Coverage::full)) {
+  for (const checks::OpCase& c : checks::op_cases(checks::Coverage::full)) {
     const OpDef* row = find_op(c.op);
     if (row == nullptr || row->kind != OpKind::fused) continue;
     SCOPED_TRACE(c.name);
-    const Tensor result = c.run(reference(), tests::make_inputs(c, reference(), 5));
+    const Tensor result = c.run(reference(), checks::make_inputs(c, reference(), 5));
     const Node* fused = result.node().get();
     while (fused->op != row && !fused->inputs.empty()) fused = fused->inputs[0].get();
     if (fused->op != row) continue;
@@ -183,9 +184,9 @@ TEST(Decompositions, AgreeWithTheirRows) {
     EXPECT_EQ(simple.shape, direct.shape);
     EXPECT_EQ(simple.dtype, direct.dtype);
     // f16 and bf16 are rounded by the decomposition's cast, and not at all by the row.
-    const tests::Tolerance close =
-        size_of(direct.dtype) == 2 ? tests::tolerance(c.op, direct.dtype) : tests::Tolerance{1e-7, 1e-12};
-    EXPECT_EQ(tests::difference(simple.floats, direct.floats, close), "");
+    const checks::Tolerance close =
+        size_of(direct.dtype) == 2 ? checks::tolerance(c.op, direct.dtype) : checks::Tolerance{1e-7, 1e-12};
+    EXPECT_EQ(checks::difference(simple.floats, direct.floats, close), "");
     ++compared;
   }
   EXPECT_GT(compared, 30);
@@ -193,9 +194,9 @@ TEST(Decompositions, AgreeWithTheirRows) {
 
 // Every case of the table runs on the reference, and its result has the size its shape says.
 TEST(Decompositions, EveryOpCaseRunsOnTheReference) {
-  for (const tests::OpCase& c : tests::op_cases()) {
+  for (const checks::OpCase& c : checks::op_cases(tests::coverage_from_environment())) {
     SCOPED_TRACE(c.name);
-    const Tensor result = c.run(reference(), tests::make_inputs(c, reference(), 5));
+    const Tensor result = c.run(reference(), checks::make_inputs(c, reference(), 5));
     EXPECT_EQ(static_cast<int64_t>(result.to_bytes().size()),
               result.numel() * static_cast<int64_t>(size_of(result.dtype())));
   }

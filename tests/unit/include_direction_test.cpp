@@ -39,7 +39,8 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"backend_opencl", {"core", "backend_opencl"}},
       {"backend_cuda", {"core", "backend_cuda"}},
       {"bench", {"core", "autograd", "nn", "data", "io", "bench"}},
-      {"tools", {"core", "autograd", "nn", "data", "io", "train", "bench", "tools"}},
+      {"checks", {"core", "autograd", "nn", "checks"}},
+      {"tools", {"core", "autograd", "nn", "data", "io", "train", "bench", "checks", "tools"}},
       {compiler_caller, {"core", "tools", "backend_vulkan", "backend_cuda"}},
       {driver_opener, {}},
       {driver_compiler, {"core", "tools"}},
@@ -99,7 +100,9 @@ std::string first_part(const std::string& path) { return path.substr(0, path.fin
 
 // The library is included as its users do, <heddle/...>; tests, tools and benchmarks by their folders.
 constexpr std::string_view include_root = "heddle/";
-bool stays_at_home(const std::string& folder) { return folder == "tests" || folder == "tools" || folder == "bench"; }
+bool stays_at_home(const std::string& folder) {
+  return folder == "tests" || folder == "tools" || folder == "bench" || folder == "checks";
+}
 std::string below_root(const std::string& name) {
   return name.starts_with(include_root) ? name.substr(include_root.size()) : name;
 }

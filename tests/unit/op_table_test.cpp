@@ -4,9 +4,9 @@
 #include <cmath>
 #include <set>
 
+#include "checks/op_cases.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/op/primitives.h"
-#include "tests/support/op_cases.h"
 
 namespace heddle {
 namespace {
@@ -90,9 +90,9 @@ TEST(OpTable, NanGoesThroughMinimumAndMaximum) {
 // Every row and every function has op cases; a new elementwise row gets its own without an edit.
 TEST(OpCases, CoverTheTable) {
   std::set<std::string> names, ops_with_cases;
-  for (const tests::OpCase& c : tests::op_cases(tests::Coverage::full))
+  for (const checks::OpCase& c : checks::op_cases(checks::Coverage::full))
     EXPECT_TRUE(names.insert(c.name).second) << c.name << " is there twice";
-  for (const tests::OpCase& c : tests::op_cases(tests::Coverage::brief)) ops_with_cases.insert(c.op);
+  for (const checks::OpCase& c : checks::op_cases(checks::Coverage::brief)) ops_with_cases.insert(c.op);
   // values, tensor_test, index_add, index_copy, tests/autograd/custom_test, control_test
   const std::set<std::string_view> elsewhere{"leaf", "assign",      "scatter_rows", "copy_rows", "loop_arg",
                                              "loop", "loop_result", "while_result", "custom"};

@@ -7,12 +7,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "checks/op_cases.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
-#include "tests/support/op_cases.h"
 
 namespace heddle::tests {
 namespace {
+
+using namespace checks;
 
 using In = std::span<const Tensor>;
 

@@ -3,10 +3,10 @@
 
 #include <functional>
 
+#include "checks/op_cases.h"
 #include "heddle/core/functions/linalg/matrix.h"
-#include "tests/support/op_cases.h"
 
-namespace heddle::tests {
+namespace heddle::checks {
 namespace {
 
 using In = std::span<const Tensor>;
@@ -130,4 +130,4 @@ void add_linalg_cases(std::vector<OpCase>& cases) {
   add_spectra(table);
 }
 
-}  // namespace heddle::tests
+}  // namespace heddle::checks

@@ -1,16 +1,15 @@
-#include "tests/support/op_cases.h"
+#include "checks/op_cases.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include "heddle/core/device/storage.h"
 #include "heddle/core/graph/philox.h"
 #include "heddle/core/op/primitives.h"
 
-namespace heddle::tests {
+namespace heddle::checks {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -263,11 +262,6 @@ Tensor OpCase::run(DeviceContext& device, std::span<const Tensor> leaves) const 
   return build(device, ready);
 }
 
-Coverage coverage_from_environment() {
-  const char* full = std::getenv("HEDDLE_TEST_FULL");
-  return full && *full && std::string_view(full) != "0" ? Coverage::full : Coverage::brief;
-}
-
 std::vector<OpCase> op_cases(Coverage coverage) {
   std::vector<OpCase> cases;
   size_t number = 0;
@@ -333,4 +327,4 @@ std::string difference(std::span<const double> value, std::span<const double> re
       value.size(), first, value[first], reference[first], tolerance.relative, tolerance.absolute);
 }
 
-}  // namespace heddle::tests
+}  // namespace heddle::checks

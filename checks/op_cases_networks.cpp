@@ -3,10 +3,10 @@
 
 #include <functional>
 
+#include "checks/op_case_table.h"
 #include "heddle/autograd/autograd.h"
-#include "tests/support/op_case_table.h"
 
-namespace heddle::tests {
+namespace heddle::checks {
 
 // ---- matrix products
 
@@ -257,4 +257,4 @@ void add_conv(Table& table) {
   });
 }
 
-}  // namespace heddle::tests
+}  // namespace heddle::checks

@@ -5,9 +5,9 @@
 
 #include <functional>
 
-#include "tests/support/op_cases.h"
+#include "checks/op_cases.h"
 
-namespace heddle::tests {
+namespace heddle::checks {
 
 using In = std::span<const Tensor>;
 
@@ -57,4 +57,4 @@ void add_random(Table& table);
 void add_attention(Table& table);
 void add_losses(Table& table);
 
-}  // namespace heddle::tests
+}  // namespace heddle::checks

@@ -5,10 +5,10 @@
 
 #include <functional>
 
+#include "checks/op_case_table.h"
 #include "heddle/autograd/autograd.h"
-#include "tests/support/op_case_table.h"
 
-namespace heddle::tests {
+namespace heddle::checks {
 namespace {
 
 // ---- elementwise functions that are not rows
@@ -347,4 +347,4 @@ void add_function_cases(std::vector<OpCase>& cases) {
   add_creation(table);
 }
 
-}  // namespace heddle::tests
+}  // namespace heddle::checks

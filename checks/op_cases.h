@@ -1,4 +1,4 @@
-// The one table of op cases: what conformance, gradient and timing tests run.
+// The one table of op cases: what `heddle doctor` and the tests of conformance and gradients run.
 //
 // Purpose: a case is inputs (shape, dtype, range of values, layout) and a function from tensors to a tensor.
 // Elementwise rows get their cases from all_ops(), so a new row is tested without an edit here; every other function of
@@ -16,7 +16,7 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 
-namespace heddle::tests {
+namespace heddle::checks {
 
 // How an input lies in memory when the op sees it: the leaf is larger or turned, and a movement op makes the shape of
 // the case from it.
@@ -46,10 +46,9 @@ struct OpCase {
 };
 
 // brief: every row and function, every dtype, layout and broadcast form, but not each with each (for elementwise rows
-// the forms rotate through the table). full: each with each; what HEDDLE_TEST_FULL=1 asks for.
+// the forms rotate through the table). full: each with each.
 enum class Coverage : uint8_t { brief, full };
-Coverage coverage_from_environment();
-std::vector<OpCase> op_cases(Coverage coverage = coverage_from_environment());
+std::vector<OpCase> op_cases(Coverage coverage = Coverage::brief);
 
 // The public function of an elementwise row.
 Tensor apply_row(const OpDef& row, std::span<const Tensor> inputs);
@@ -79,4 +78,4 @@ void add_function_cases(std::vector<OpCase>& cases);
 // And of op_cases_linalg.cpp.
 void add_linalg_cases(std::vector<OpCase>& cases);
 
-}  // namespace heddle::tests
+}  // namespace heddle::checks
