@@ -303,7 +303,7 @@ void Block::warp(const Op& op) {
 
 void Block::copy_async(uint32_t lane, uint64_t to, const std::byte* from, uint32_t bytes, uint32_t given) {
   AsyncCopy copy{lane, committed_[lane], bytes, to, {}};
-  std::memcpy(copy.data, from, given);
+  if (given > 0) std::memcpy(copy.data, from, given);  // `from` is null where nothing is copied
   shared.depart(lane, to, bytes);
   copies_.push_back(copy);
 }
