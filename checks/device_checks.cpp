@@ -29,10 +29,10 @@ void add_function_checks(std::vector<DeviceCheck>& checks) {
   for (OpCase& c : op_cases()) {
     const size_t round = seen[c.op]++;
     const auto shared = std::make_shared<const OpCase>(std::move(c));
-    rounds.emplace_back(
-        round,
-        DeviceCheck{"functions", shared->name, [shared](const Caps& caps) { return unsupported_reason(*shared, caps); },
-                    [shared](DeviceContext& context) { return against_reference(*shared, context); }});
+    rounds.emplace_back(round,
+                        DeviceCheck{"functions", shared->op, shared->name,
+                                    [shared](const Caps& caps) { return unsupported_reason(*shared, caps); },
+                                    [shared](DeviceContext& context) { return against_reference(*shared, context); }});
   }
   std::stable_sort(rounds.begin(), rounds.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [round, check] : rounds) checks.push_back(std::move(check));
@@ -63,7 +63,8 @@ std::string_view name_of(CheckResult::Status status) {
 CheckResult run_check(const DeviceCheck& check, DeviceContext& device) {
   using Status = CheckResult::Status;
   const IndexGuardScope unguarded(IndexGuard::off);  // cases try indices out of range: docs/numbers.md promises values
-  if (std::string lacks = check.lacks(device.caps()); !lacks.empty()) return {Status::lacking, std::move(lacks)};
+  if (std::string lacks = check.lacks ? check.lacks(device.caps()) : ""; !lacks.empty())
+    return {Status::lacking, std::move(lacks)};
   try {
     std::string wrong = check.run(device);
     return {wrong.empty() ? Status::passed : Status::wrong, std::move(wrong)};

@@ -16,10 +16,11 @@
 namespace heddle::checks {
 
 struct DeviceCheck {
-  std::string part;  // "memory", "training", "functions"
-  std::string name;  // unique within its part: "exp f32 (129)"
-  // What a device lacks for it ("no f64"); empty: nothing.
-  std::function<std::string(const Caps& caps)> lacks;
+  std::string part;           // "memory", "training", "functions"
+  std::string function = {};  // of the last part: "exp"
+  std::string name;           // unique within its part: "exp f32 (129)"
+  // What a device lacks for it ("no f64"), empty text: nothing. Not set: no device lacks anything.
+  std::function<std::string(const Caps& caps)> lacks = {};
   // What is wrong ("3 of 129 elements differ; ..."); empty: nothing. Throws what the device throws.
   std::function<std::string(DeviceContext& device)> run;
 };

@@ -11,8 +11,6 @@
 namespace heddle::checks {
 namespace {
 
-std::string lacks_nothing(const Caps&) { return {}; }
-
 std::vector<uint8_t> noise(size_t count) {
   std::vector<uint8_t> bytes(count);
   for (size_t i = 0; i < count; i += 16) {
@@ -68,7 +66,7 @@ std::string many_at_once(DeviceContext& device) {
 
 void add_memory_checks(std::vector<DeviceCheck>& checks) {
   const auto add = [&](std::string name, std::function<std::string(DeviceContext&)> run) {
-    checks.push_back({"memory", std::move(name), lacks_nothing, std::move(run)});
+    checks.push_back({.part = "memory", .name = std::move(name), .run = std::move(run)});
   };
   for (const size_t count : {size_t{0}, size_t{1}, size_t{3}, size_t{4097}, (size_t{1} << 24) + 5})
     add(fmt::format("{} bytes up and back", count),

@@ -28,10 +28,7 @@ std::vector<DeviceCheck> chosen() {
   missing.insert("training");
   std::vector<DeviceCheck> checks;
   for (DeviceCheck& check : device_checks()) {
-    const std::string_view name = check.part == "functions"
-                                      ? std::string_view(check.name).substr(0, check.name.find(' '))
-                                      : std::string_view(check.part);
-    if (missing.erase(name) != 0) checks.push_back(std::move(check));
+    if (missing.erase(check.function.empty() ? check.part : check.function) != 0) checks.push_back(std::move(check));
   }
   return checks;
 }

@@ -31,7 +31,7 @@ class Doctor {
     check_names();
     for (size_t number = 0; number < checks_.size(); ++number) {
       const checks::DeviceCheck& check = checks_[number];
-      if (!wanted(check.part) && !wanted(function_of(check))) continue;
+      if (!wanted(check.part) && !wanted(check.function)) continue;
       numbers_.push_back(number);
       if (diagnosis_.parts.empty() || diagnosis_.parts.back().part != check.part)
         diagnosis_.parts.push_back({.part = check.part});
@@ -55,16 +55,13 @@ class Doctor {
  private:
   static constexpr int most_deaths = 5;
 
-  static std::string function_of(const checks::DeviceCheck& check) {
-    return check.part == "functions" ? check.name.substr(0, check.name.find(' ')) : "";
-  }
   bool wanted(const std::string& name) const {
     return request_.only.empty() || std::find(request_.only.begin(), request_.only.end(), name) != request_.only.end();
   }
   // ValueError for a name in `only` that is neither a part nor a function.
   void check_names() const {
     std::set<std::string> known{"figures"};
-    for (const checks::DeviceCheck& check : checks_) known.insert({check.part, function_of(check)});
+    for (const checks::DeviceCheck& check : checks_) known.insert({check.part, check.function});
     const std::vector<std::string_view> names(known.begin(), known.end());
     for (const std::string& name : request_.only) {
       if (name.empty() || !known.contains(name))

@@ -1,14 +1,13 @@
 // The process of `heddle doctor` that uses the device.
 #include <fmt/format.h>
 
-#include <exception>
-#include <iostream>
 #include <iterator>
+#include <optional>
 
 #include "checks/device_checks.h"
-#include "heddle/core/base/error.h"
 #include "heddle/train/run_folder.h"
 #include "tools/doctor_run.h"
+#include "tools/worker_process.h"
 #ifdef HEDDLE_HAS_BENCH
 #include "bench/run.h"
 #endif
@@ -64,31 +63,16 @@ Json answer_of(const Json& request, DeviceContext& device, const std::vector<che
   return {{"device", device.id()}, {"environment", Json::parse(train::environment_json(device))}};
 }
 
-Json error_of(const std::exception& error, bool user) { return {{"error", one_line(error.what())}, {"user", user}}; }
-
 }  // namespace
 
 void run_doctor_worker(const std::string& name) {
-  std::string line;
-  if (!std::getline(std::cin, line)) return;
-  try {
-    DeviceContext& device = open_device(name, true);
-    const std::vector<checks::DeviceCheck> checks = checks::device_checks();
-    Figures figures(device);
-    do {
-      try {
-        print_json(answer_of(Json::parse(line), device, checks, figures));
-      } catch (const UserError& error) {
-        print_json(error_of(error, true));
-      } catch (const std::exception& error) {
-        print_json(error_of(error, false));
-      }
-    } while (std::getline(std::cin, line));
-  } catch (const UserError& error) {
-    print_json(error_of(error, true));
-  } catch (const std::exception& error) {
-    print_json(error_of(error, false));
-  }
+  DeviceContext* device = nullptr;
+  std::optional<Figures> figures;
+  const std::vector<checks::DeviceCheck> checks = checks::device_checks();
+  answer_lines([&](const Json& request) {
+    if (device == nullptr) figures.emplace(*(device = &open_device(name, true)));
+    return answer_of(request, *device, checks, *figures);
+  });
 }
 
 }  // namespace heddle::tools

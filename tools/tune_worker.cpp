@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <iostream>
 
 #include "bench/tune_session.h"
 #include "heddle/core/base/error.h"
@@ -71,23 +70,12 @@ Json json_of(const Bindings& values) {
 void run_tune_worker(const std::string& name) {
   DeviceContext& device = open_device(name, true);
   std::unique_ptr<bench::TuneSession> session;
-  for (std::string line; std::getline(std::cin, line);) {
-    try {
-      const Json request = Json::parse(line);
-      if (request.contains("open")) {
-        print_json(open_case(request["open"], device, session));
-      } else {
-        const Json& t = request.at("trial");
-        if (!session) throw std::logic_error("no case is open");
-        print_json(
-            json_of(session->trial(key_of(t.at("key")), bindings_of(t.at("tunables")), t.at("careful").get<bool>())));
-      }
-    } catch (const UserError& error) {
-      print_json({{"error", one_line(error.what())}, {"user", true}});
-    } catch (const std::exception& error) {
-      print_json({{"error", one_line(error.what())}, {"user", false}});
-    }
-  }
+  answer_lines([&](const Json& request) {
+    if (request.contains("open")) return open_case(request["open"], device, session);
+    const Json& t = request.at("trial");
+    if (!session) throw std::logic_error("no case is open");
+    return json_of(session->trial(key_of(t.at("key")), bindings_of(t.at("tunables")), t.at("careful").get<bool>()));
+  });
 }
 
 Json TuneWorker::ask(const Json& request, double seconds, WorkerProcess::Answer& how) {

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <exception>
+#include <iostream>
 
 #include "heddle/core/base/error.h"
 
@@ -103,6 +105,21 @@ WorkerProcess::Answer WorkerProcess::ask(const std::string& line, double seconds
     else if (n == 0) {
       reap();
       return Answer::ended;
+    }
+  }
+}
+
+void answer_lines(const std::function<Json(const Json& request)>& answer) {
+  const auto refuse = [](const std::exception& error, bool user) {
+    print_json({{"error", one_line(error.what())}, {"user", user}});
+  };
+  for (std::string line; std::getline(std::cin, line);) {
+    try {
+      print_json(answer(Json::parse(line)));
+    } catch (const UserError& error) {
+      refuse(error, true);
+    } catch (const std::exception& error) {
+      refuse(error, false);
     }
   }
 }

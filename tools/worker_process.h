@@ -5,8 +5,11 @@
 // is gone. Thread safety: none.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "tools/cli.h"
 
 namespace heddle::tools {
 
@@ -35,5 +38,9 @@ class WorkerProcess {
   int input_ = -1, output_ = -1;  // ends of the parent
   std::string buffer_, end_;
 };
+
+// The child's side: answers each line of JSON on standard input with one, until it ends. What `answer` throws becomes
+// {"error": text, "user": whether it is the user's mistake}.
+void answer_lines(const std::function<Json(const Json& request)>& answer);
 
 }  // namespace heddle::tools

@@ -5,13 +5,15 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "checks/formula.h"
 #include "heddle/core/device/context.h"
 #include "heddle/io/safetensors.h"
-#include "tests/parity/formula.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::tests {
 namespace {
+
+namespace formula = checks::formula;
 
 DeviceContext& reference() { return device("reference:0"); }
 

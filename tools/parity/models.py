@@ -1,4 +1,4 @@
-"""Small networks in PyTorch with the parameters' names of nn/models, and their weights and batches by a formula that tests/parity/formula.h has too."""
+"""Small networks in PyTorch with the parameters' names of nn/models, and their weights and batches by a formula that checks/formula.h has too."""
 import math
 
 import numpy as np

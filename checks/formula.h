@@ -11,7 +11,7 @@
 #include "heddle/core/graph/philox.h"
 #include "heddle/nn/nn.h"
 
-namespace heddle::tests::formula {
+namespace heddle::checks::formula {
 
 constexpr uint32_t weight_seed = 1, data_seed = 2;
 
@@ -86,4 +86,4 @@ inline Batch text(uint32_t step, int64_t batch, int64_t length, int64_t vocabula
   return {Tensor::from_vector(x, Shape{batch, length}, &where), Tensor::from_vector(y, Shape{batch * length}, &where)};
 }
 
-}  // namespace heddle::tests::formula
+}  // namespace heddle::checks::formula
