@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <thread>
 
 #include "heddle/backend_opencl/status.h"
 #include "heddle/core/base/error.h"
@@ -122,6 +124,17 @@ Caps caps_of(cl_device_id device, const std::string& identity) {
   return caps;
 }
 
+// What the driver says of itself is not all, and not all of it is so (core/contract/quirks.h).
+void apply(const Quirks& quirks, Caps& caps) {
+  // A CPU driver that nobody has met gets the kernels that every compiler is through with soon.
+  if (caps.device_class == DeviceClass::cpu) caps.known_machine = Machine::cpu_lanes;
+  if (quirks.has(Quirk::lanes_are_loops)) caps.known_machine = Machine::cpu_loops;
+  if (quirks.has(Quirk::lanes_are_vectors)) caps.known_machine = Machine::cpu_lanes;
+  if (quirks.has(Quirk::loops_end_early)) caps.max_loop_iterations = 65535;
+  if (quirks.has(Quirk::units_not_counted)) caps.compute_units = std::max(1u, std::thread::hardware_concurrency());
+  if (quirks.has(Quirk::runs_at_once)) caps.async = caps.uploads_beside = false;
+}
+
 Found describe(cl_platform_id platform, cl_device_id device, size_t index) {
   Found found;
   found.platform = platform;
@@ -152,6 +165,8 @@ Found describe(cl_platform_id platform, cl_device_id device, size_t index) {
       identity += part + "\n";
     }
     info.caps = caps_of(device, identity);
+    found.quirks = Quirks(info);
+    apply(found.quirks, info.caps);
   }
   return found;
 }
@@ -169,6 +184,14 @@ std::vector<cl_device_id> devices_of(cl_platform_id platform) {
   return devices;
 }
 
+// The folder in which the loader looked.
+std::string absent_driver() {
+  const char* folder = std::getenv("OCL_ICD_VENDORS");
+  if (!folder || *folder == '\0')
+    return "libOpenCL.so.1 found, but no driver (ICD) is installed in /etc/OpenCL/vendors";
+  return fmt::format("libOpenCL.so.1 found, but no driver (ICD) in {}, which OCL_ICD_VENDORS names", folder);
+}
+
 Answer ask() {
   Answer answer;
   if (!try_cl(&answer.absent)) return answer;
@@ -177,7 +200,7 @@ Answer ask() {
   cl_uint count = 0;
   cl_int status = cl().GetPlatformIDs(0, nullptr, &count);
   if (status != CL_SUCCESS || count == 0) {
-    answer.absent = "libOpenCL.so.1 found, but no driver (ICD) is installed in /etc/OpenCL/vendors";
+    answer.absent = absent_driver();
     if (status != CL_SUCCESS && status != -1001) answer.absent = "clGetPlatformIDs: " + status_text(status);
     return answer;
   }

@@ -7,6 +7,7 @@
 
 #include "heddle/backend_opencl/loader.h"
 #include "heddle/core/contract/device.h"
+#include "heddle/core/contract/quirks.h"
 
 namespace heddle::opencl {
 
@@ -16,6 +17,7 @@ struct Found {
   int version = 120;    // device's OpenCL version, e.g. 300
   int c_version = 120;  // OpenCL C version it compiles
   DeviceInfo info;
+  Quirks quirks;
 };
 
 // All devices of all platforms, in the loader's order. Empty, with the reason in *absent, where there is none.

@@ -32,6 +32,9 @@ OpenClDevice::OpenClDevice(const Found& found) : caps_(found.info.caps), id_(fou
   context_ = cl().CreateContext(properties, 1, &device_, nullptr, nullptr, &status);
   check(status, "clCreateContext");
   caps_.queues = wanted_queues(caps_.queues);
+  unloads_kernels_ = found.quirks.has(Quirk::unloads_kernels);
+  asks_group_size_ = !found.quirks.has(Quirk::group_size_wrong);
+  orders_times_ = found.quirks.has(Quirk::times_out_of_order);
   pinned_staging_ = caps_.device_class != DeviceClass::cpu || std::getenv("HEDDLE_OPENCL_PINNED");
   queue_ = cl().CreateCommandQueue(context_, device_, 0, &status);
   if (status != CL_SUCCESS) {
@@ -286,8 +289,8 @@ KernelId OpenClDevice::add(const KernelSignature& signature, cl_program program)
   kernel.signature = signature;
   cl_int status = CL_SUCCESS;
   kernel.kernel = cl().CreateKernel(kernel.program, "heddle_kernel", &status);
-  size_t lanes = 0;
-  if (status == CL_SUCCESS) {
+  size_t lanes = caps_.max_group_lanes;
+  if (status == CL_SUCCESS && asks_group_size_) {
     status =
         cl().GetKernelWorkGroupInfo(kernel.kernel, device_, CL_KERNEL_WORK_GROUP_SIZE, sizeof lanes, &lanes, nullptr);
     if (status != CL_SUCCESS) cl().ReleaseKernel(kernel.kernel);

@@ -145,11 +145,15 @@ class OpenClDevice final : public LoadingDevice {
   std::vector<cl_event> uploads_;              // on the copy queue, of which the main one does not know
   bool pinned_staging_ = false;
   bool profiling_ = false;
+  bool unloads_kernels_ = false;  // Quirk::unloads_kernels
+  bool asks_group_size_ = true;   // not with Quirk::group_size_wrong
+  bool orders_times_ = false;     // Quirk::times_out_of_order
   std::unique_ptr<ProgramBuilder> builder_;
   std::unordered_map<uint64_t, Buffer> buffers_;
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   InFlightList<OpenClDevice, InFlight> in_flight_{*this};
+  cl_ulong ended_ = 0;                           // the last time stamp given, where times are put in order
   cl_ulong epoch_ = 0;                           // of the device's clock: the first time stamp seen
   std::deque<std::unique_ptr<Staging>> staged_;  // in queue order
   std::vector<std::unique_ptr<Staging>> free_staging_;

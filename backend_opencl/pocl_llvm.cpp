@@ -19,11 +19,9 @@ void stop_sinking() {
 
 }  // namespace
 
-bool is_pocl(const Found& found) { return found.info.driver.starts_with("Portable Computing Language"); }
-
-void keep_instcombine_alive(const Found& found) {
+void keep_instcombine_alive() {
   static std::once_flag once;  // LLVM refuses an option that is given twice
-  if (found.info.driver.starts_with("Portable Computing Language 6.")) std::call_once(once, stop_sinking);
+  std::call_once(once, stop_sinking);
 }
 
 }  // namespace heddle::opencl

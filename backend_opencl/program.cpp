@@ -43,12 +43,11 @@ std::string headline(const std::string& log) {
 
 std::atomic<size_t> whole_header_builds{0};
 
-// PoCL keeps a cache of its own, and its clGetProgramInfo compiles one more variant of the kernel: the MNIST step's
-// nine kernels took 6.0 instead of 3.5 s in the first process and 0.05 instead of 0.24 s in the next. So there the
-// first run counts for more.
+// Quirk::caches_binaries: the MNIST step's nine kernels took 6.0 instead of 3.5 s in PoCL's first process and 0.05
+// instead of 0.24 s in the next. So there the first run counts for more.
 bool keeps_binaries(const Found& found) {
   if (const char* asked = std::getenv("HEDDLE_OPENCL_BINARIES")) return std::string_view(asked) != "0";
-  return !is_pocl(found);
+  return !found.quirks.has(Quirk::caches_binaries);
 }
 
 }  // namespace
@@ -60,9 +59,9 @@ ProgramBuilder::ProgramBuilder(cl_context context, const Found& found)
       options_(build_options(found.c_version)),
       cache_("opencl", found.info.caps.driver_hash),
       keep_(keeps_binaries(found)),
-      parallel_(!is_pocl(found)),
-      declares_(is_pocl(found)) {
-  keep_instcombine_alive(found);
+      parallel_(!found.quirks.has(Quirk::compiles_one_by_one)),
+      declares_(found.quirks.has(Quirk::reads_whole_header)) {
+  if (found.quirks.has(Quirk::sinks_instructions)) keep_instcombine_alive();
 }
 
 cl_program ProgramBuilder::build(const KernelBinary& kernel) {

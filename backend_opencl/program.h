@@ -1,5 +1,6 @@
 // Builds programs: of OpenCL C through a cache of binaries on disk, or of a program that the driver gave before.
-// HEDDLE_OPENCL_BINARIES=1 or 0 stores them or not; by default they are stored except on PoCL, which has its own cache.
+// HEDDLE_OPENCL_BINARIES=1 or 0 stores them or not; by default they are stored where the driver has no cache of its own
+// (Quirk::caches_binaries).
 // Thread safety: build() may be called from several threads.
 #pragma once
 
@@ -17,7 +18,7 @@ class ProgramBuilder {
   ProgramBuilder(cl_context context, const Found& found);
   // A built program; throws CompileError with the driver's log, in which the kernel's name stands for it.
   cl_program build(const KernelBinary& kernel);
-  // Whether several threads build faster than one. PoCL 3.1 holds one lock for all its compilers, also across contexts:
+  // Whether several threads build faster than one (Quirk::compiles_one_by_one): with PoCL 3.1
   // nine kernels of the MNIST step took 1.59 s on two cores with one, two or three threads.
   bool parallel() const { return parallel_; }
 
@@ -41,8 +42,8 @@ class ProgramBuilder {
   bool keep_;
   bool parallel_;
   // Whether programs come with the declarations of shaders/prelude.pocl instead of clang's header of all functions
-  // (_OPENCL_H_ is its guard). PoCL reads that header for every program: 100 ms of the 165 that building a small kernel
-  // takes, 20 of the 27 for one that its cache has.
+  // (_OPENCL_H_ is its guard; Quirk::reads_whole_header): 100 ms of the 165 that building a small kernel takes, 20 of
+  // the 27 for one that PoCL's cache has.
   bool declares_;
 };
 

@@ -211,7 +211,7 @@ Ticket OpenClDevice::submit(RecordingId id) {
   last_submitted_ = recording.text;
   InFlight entry{};
   const bool one_queue = recording.branches.queues <= 1,
-             may_unload = caps_.device_class == DeviceClass::cpu && kernels_.size() > kernels_kept_by_driver;
+             may_unload = unloads_kernels_ && kernels_.size() > kernels_kept_by_driver;
   const bool hold = one_queue && may_unload && !recording.kernels_held && kernels_were_unloaded();
   try {
     enqueue_all(recording, entry, hold);
@@ -246,6 +246,10 @@ std::vector<CommandTime> OpenClDevice::times_of(const InFlight& entry) {
            "clGetEventProfilingInfo");
     expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr),
            "clGetEventProfilingInfo");
+    if (orders_times_) {
+      start = std::max(start, ended_);
+      ended_ = end = std::max(start, end);
+    }
     if (epoch_ == 0) epoch_ = start;  // small numbers: a double keeps nanoseconds
     times.push_back({static_cast<double>(static_cast<int64_t>(start - epoch_)) * 1e-9,
                      static_cast<double>(static_cast<int64_t>(end - epoch_)) * 1e-9});

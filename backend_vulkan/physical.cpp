@@ -13,6 +13,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
 #include "heddle/core/contract/kernel_compiler.h"
+#include "heddle/core/contract/quirks.h"
 
 namespace heddle::vulkan {
 namespace {
@@ -223,13 +224,10 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   caps.max_binding_bytes = limits.maxStorageBufferRange;
   caps.f16_arithmetic = narrow_.shaderFloat16 == VK_TRUE;
   caps.f64 = wanted_.features.shaderFloat64 == VK_TRUE;
-  // Mesa's gallivm counts the iterations of all loops of an invocation (LP_MAX_TGSI_LOOP_ITERATIONS) and leaves them
-  // when it reaches this.
-  const bool llvmpipe = info_.driver.find("llvmpipe") != std::string::npos;
-  if (llvmpipe) caps.max_loop_iterations = 65535;
-  // A texel fetch of all lanes is a handful of vector instructions there, a load from a storage buffer a loop over the
-  // lanes with a bounds check each.
-  if (llvmpipe) texels_ = choose_texels(limits);
+  const Quirks quirks(info_);
+  // Mesa's gallivm counts the iterations of all loops of an invocation (LP_MAX_TGSI_LOOP_ITERATIONS).
+  if (quirks.has(Quirk::loops_end_early)) caps.max_loop_iterations = 65535;
+  if (quirks.has(Quirk::texels_beat_buffers)) texels_ = choose_texels(limits);
   caps.texel_loads = texels_ != Texels::none;
   caps.texel_images = texels_ == Texels::storage;
   caps.f64_math = false;  // GLSL has no exp, log, sin, ... in f64

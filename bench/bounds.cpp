@@ -137,7 +137,7 @@ struct Candidate {
 };
 
 std::vector<Candidate> candidates(const Caps& caps, std::string_view kind) {
-  const bool loops = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl;
+  const bool loops = caps.machine() == Machine::cpu_loops;
   const bool cpu = caps.device_class == DeviceClass::cpu;
   if (kind == "peak") {
     if (loops)

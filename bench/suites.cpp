@@ -156,8 +156,7 @@ std::vector<Case> suite_cases(std::string_view suite) {
 
 bool suits(std::string_view suite, const Case& c, const DeviceContext& device, bool all) {
   constexpr double slow_flops = 3e9;
-  if (device.caps().device_class == DeviceClass::cpu && device.caps().target == Target::glsl && c.flops > slow_flops)
-    return false;
+  if (device.caps().machine() == Machine::cpu_lanes && c.flops > slow_flops) return false;
   if (all) return true;
   const std::string backend = device.id().substr(0, device.id().find(':'));
   bool elsewhere = false;

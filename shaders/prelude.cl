@@ -20,6 +20,11 @@ typedef size_t INDEX;
 #if defined(__aarch64__) || (defined(__x86_64__) && defined(__FMA__) && defined(__F16C__))
 #define HK_CPU
 #endif
+// HK_MACHINE_CODE: clang compiles for the CPU itself. Elsewhere its code becomes SPIR-V, whose translators and compilers
+// end the process on hints that are no part of OpenCL C (prefetches; loops that are to be vectorised).
+#if defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
+#define HK_MACHINE_CODE
+#endif
 #if defined(HK_CPU) && defined(__clang__) && defined(__has_builtin)
 #if __has_builtin(__builtin_elementwise_fma) && __has_builtin(__builtin_convertvector)
 #define HK_INLINE_BUILTINS
@@ -35,10 +40,16 @@ typedef size_t INDEX;
 #define HK_WIDE
 #endif
 #define ARRAY(T, name, count) T name[count] __attribute__((aligned(64)))
+#ifdef HK_MACHINE_CODE
 #define VLOOP _Pragma("clang loop vectorize(assume_safety)")
 #define VLOOP_LONG _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 #define HK_PRAGMA(text) _Pragma(#text)
 #define VLOOP_OF(n) HK_PRAGMA(clang loop vectorize(assume_safety) vectorize_width(16) interleave_count((n) / 16))
+#else
+#define VLOOP
+#define VLOOP_LONG
+#define VLOOP_OF(n)
+#endif
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
@@ -186,7 +197,7 @@ FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r;
 #endif
 //@ WILL_READ
 // By address: beyond the end of a buffer there is nothing to read soon, but no harm in naming it.
-#if defined(__clang__)
+#ifdef HK_MACHINE_CODE
 #define HK_WILL_READ(b, i) __builtin_prefetch((__private const void*)((size_t)b + sizeof(b[0]) * (size_t)(i)), 0, 3)
 #else
 #define HK_WILL_READ(b, i)
@@ -535,7 +546,8 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #define QUAD_TO(array, i, q) *(__local uint4*)(array + (i)) = (q)
 #define HK_QUAD_f16(q, j) HK_HALF_AT((const half*)&(q), j)
 //@ SHUFFLE_XOR GROUP_SUM GROUP_MAX GROUP_MIN
-#if defined(cl_khr_subgroup_shuffle) || defined(cl_intel_subgroups)
+// HK_HAS_SUBGROUPS: the device has them. The macros of clang say only that the compiler knows them (Oclgrind).
+#if defined(HK_HAS_SUBGROUPS) && (defined(cl_khr_subgroup_shuffle) || defined(cl_intel_subgroups))
 #define HAS_SUBGROUPS 1
 #ifdef cl_khr_subgroup_shuffle
 #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable

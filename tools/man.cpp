@@ -57,7 +57,7 @@ struct Variable {
   const char* name;
   const char* meaning;
 };
-constexpr std::array<Variable, 11> variables = {{
+constexpr std::array<Variable, 12> variables = {{
     {"HEDDLE_DEVICE", "The device where none is named, e.g. vulkan:0."},
     {"HEDDLE_BACKEND_PATH", "Folders with backends as shared libraries, separated by colons."},
     {"HEDDLE_CACHE_DIR", "Where compiled kernels are kept; see heddle cache."},
@@ -71,6 +71,9 @@ constexpr std::array<Variable, 11> variables = {{
      "asked."},
     {"HEDDLE_QUIET", "1: no line on standard error about kernels being compiled."},
     {"HEDDLE_TF32", "1: let matrix units round f32 operands to 11 bits."},
+    {"HEDDLE_TIMEOUT",
+     "Seconds after which a device that finishes nothing is given up, with exit code 4; 0: never. While training the "
+     "default is 1800, compilation included; elsewhere 0."},
 }};
 
 // Without a date: the page changes with the program alone.

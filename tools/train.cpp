@@ -1,5 +1,6 @@
 // heddle train, heddle resume
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "heddle/train/option_uses.h"
 #include "heddle/train/recipe.h"
 #include "heddle/train/run_folder.h"
+#include "heddle/train/stall_watch.h"
 #include "heddle/train/trainer.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
@@ -37,9 +39,29 @@ std::string new_folder(const std::string& recipe) {
   return path;
 }
 
+// What a device was given since it was opened: as long as that grows, nothing hangs.
+uint64_t progress_of(const DeviceContext& device) {
+  const DeviceCounters counters = device.counters();
+  return counters.kernels + counters.kernels_compiled + counters.submissions + counters.bytes_read;
+}
+
+// The thread that trains is inside of a driver and cannot be told: the process ends here, as when a device is lost.
+void end_stalled(const DeviceContext& device, double seconds) {
+  const DeviceInfo& info = device.info();
+  print_error(
+      "heddle: [{}] nothing was finished for {:.0f} s: {}, {} hangs, or needs longer for one kernel; resume the run "
+      "from "
+      "its last checkpoint; HEDDLE_TIMEOUT sets the seconds (default {:.0f}; 0: for ever)\n",
+      device.id(), seconds, info.name, info.driver, train::stall_seconds);
+  ::_exit(4);
+}
+
 int run(train::Config config, bool resume, bool json) {
   if (config.run.out.empty()) config.run.out = resume ? "runs/" + config.run.recipe : new_folder(config.run.recipe);
   DeviceContext& device = open_device(config.run.device, true);
+  const train::StallWatch watch(
+      train::stall_limit(), [&device] { return progress_of(device); },
+      [&device](double seconds) { end_stalled(device, seconds); });
   checks::self_test(device);
   const std::unique_ptr<train::Task> task = train::make_task(config, device);
   std::optional<train::RunFolder>

@@ -18,6 +18,18 @@ std::string_view name_of(DeviceClass c) {
   return "unknown";
 }
 
+std::string_view name_of(Machine m) {
+  switch (m) {
+    case Machine::cpu_loops:
+      return "cpu_loops";
+    case Machine::cpu_lanes:
+      return "cpu_lanes";
+    case Machine::simt:
+      return "simt";
+  }
+  return "unknown";
+}
+
 std::string_view name_of(Target t) {
   switch (t) {
     case Target::none:

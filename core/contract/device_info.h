@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,10 +13,12 @@ enum class DeviceClass : uint8_t { cpu, integrated_gpu, discrete_gpu, reference,
 std::string_view name_of(DeviceClass c);
 
 // How the lanes of a group run, which decides what a schedule gives to a lane and which defaults the tunables have.
-// `cpu_loops`: one core walks over them in a loop that the driver wrote (OpenCL on a CPU), so a kernel has one lane a
-// group and writes its own loops and vectors. `cpu_lanes`: vector units of a core run them in lock-step (Vulkan on a
-// CPU): each lane costs, shared arrays are slow. `simt`: a GPU, and devices that only stand in for one.
+// `cpu_loops`: one core walks over them in a loop that the driver wrote (PoCL, Intel's OpenCL on a CPU), so a kernel
+// has one lane a group and writes its own loops and vectors. `cpu_lanes`: vector units of a core run them in lock-step
+// (llvmpipe, through Vulkan and through OpenCL): each lane costs, shared arrays are slow. `simt`: a GPU, and devices
+// that only stand in for one.
 enum class Machine : uint8_t { cpu_loops, cpu_lanes, simt };
+std::string_view name_of(Machine m);
 
 // How a device takes kernels. `none`: it does not; core evaluates the op table instead (reference device).
 enum class Target : uint8_t { none, glsl, opencl, cuda };
@@ -61,8 +64,12 @@ struct Caps {
   // What an image relies on.
   uint64_t image_hash() const { return loader_hash != 0 ? loader_hash : driver_hash; }
 
-  // Follows from class and target; the only place that says which drivers are which machine.
+  // What the backend knows of the driver (core/contract/quirks.h); nothing where class and target tell it.
+  std::optional<Machine> known_machine;
+
+  // How lanes run. Caps that no backend filled are of a CPU's most common driver of that target: PoCL, lavapipe.
   Machine machine() const {
+    if (known_machine) return *known_machine;
     if (device_class != DeviceClass::cpu) return Machine::simt;
     return target == Target::opencl ? Machine::cpu_loops : Machine::cpu_lanes;
   }

@@ -95,7 +95,7 @@ std::string identity(const std::string& kind, const std::string& program) {
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view variable = *entry;
     for (const char* prefix :
-         {"OCL_", "OPENCL_", "POCL_", "VK_", "CUDA_VISIBLE", "NVIDIA_", "LD_LIBRARY_PATH", "LD_PRELOAD"}) {
+         {"OCL_", "OPENCL_", "POCL_", "RUSTICL_", "VK_", "CUDA_VISIBLE", "NVIDIA_", "LD_LIBRARY_PATH", "LD_PRELOAD"}) {
       if (variable.starts_with(prefix) && !variable.starts_with("POCL_CACHE_DIR")) variables.emplace_back(variable);
     }
   }

@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "heddle/core/contract/quirks.h"
 #include "heddle/core/op/op.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"
@@ -43,6 +45,33 @@ TEST(Devices, AnAbsentDriverHasItsReason) {
   const Finished run = test::run_heddle({"devices"}, {.environment = {{"OCL_ICD_VENDORS", "/nonexistent"}}});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_TRUE(contains(run.out, "reference:0"));
+  if (contains(run.out, "libOpenCL.so.1 found")) {
+    EXPECT_TRUE(contains(run.out, "/nonexistent, which OCL_ICD_VENDORS names")) << run.out;
+  }
+}
+
+// All rows of the table, and which of them are of a device that is here.
+TEST(Devices, QuirksAreTheTable) {
+  const Finished run = run_heddle({"devices", "--quirks", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json rows = Json::parse(run.out);
+  ASSERT_EQ(rows.size(), quirk_table().size());
+  const Json devices = Json::parse(run_heddle({"devices", "--json"}).out);
+  size_t here = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i]["quirk"], std::string(quirk_table()[i].name));
+    EXPECT_EQ(rows[i]["act"], std::string(quirk_table()[i].act));
+    here += rows[i]["devices"].size();
+    for (const Json& id : rows[i]["devices"]) {
+      const auto device = std::find_if(devices.begin(), devices.end(), [&](const Json& d) { return d["id"] == id; });
+      ASSERT_NE(device, devices.end());
+      EXPECT_TRUE((*device)["driver"].get<std::string>().starts_with(rows[i]["driver"].get<std::string>()));
+    }
+  }
+  const Finished text = run_heddle({"devices", "--quirks"});
+  ASSERT_EQ(text.exit_code, 0);
+  EXPECT_EQ(contains(text.out, "\n* ") || text.out.starts_with("* "), here > 0) << text.out;
+  EXPECT_TRUE(contains(text.out, "compiles-one-by-one: Portable Computing Language (opencl), versions: all"));
 }
 
 TEST(Ops, RowsAreTheTable) {

@@ -18,9 +18,7 @@ namespace {
 class Attention : public DeviceTest {
  protected:
   // llvmpipe compiles a kernel in seconds and runs few of its lanes at once.
-  bool slow() const {
-    return device().caps().target == Target::glsl && device().caps().device_class == DeviceClass::cpu;
-  }
+  bool slow() const { return device().caps().machine() == Machine::cpu_lanes; }
 };
 
 std::vector<float> values(int64_t count, uint32_t seed) {

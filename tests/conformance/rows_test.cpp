@@ -27,7 +27,7 @@ class Rows : public DeviceTest {
  protected:
   // Each schedule is a kernel more to compile.
   std::vector<Forced> schedules() {
-    if (device().caps().device_class == DeviceClass::cpu && device().caps().target == Target::opencl) {
+    if (device().caps().machine() == Machine::cpu_loops) {
       return {{"default", {}},
               {"plain", {{"WIDTH", 16}, {"BLOCK", 1}, {"PREFETCH", 0}, {"STREAM", 0}}},
               {"scalar", {{"WIDTH", 1}, {"PREFETCH", 1}}},

@@ -1,4 +1,4 @@
-// The machine model follows from a device's class and target.
+// The machine model is what a backend says; else it follows from a device's class and target.
 #include <gtest/gtest.h>
 
 #include "heddle/core/contract/device_info.h"
@@ -13,9 +13,17 @@ Machine machine_of(DeviceClass device_class, Target target) {
   return caps.machine();
 }
 
-TEST(MachineModel, OfACpuFollowsFromItsDriver) {
+TEST(MachineModel, OfACpuFollowsFromItsTarget) {
   EXPECT_EQ(machine_of(DeviceClass::cpu, Target::opencl), Machine::cpu_loops);
   EXPECT_EQ(machine_of(DeviceClass::cpu, Target::glsl), Machine::cpu_lanes);
+}
+
+TEST(MachineModel, IsWhatTheBackendSays) {
+  Caps caps;
+  caps.device_class = DeviceClass::cpu;
+  caps.target = Target::opencl;
+  caps.known_machine = Machine::cpu_lanes;
+  EXPECT_EQ(caps.machine(), Machine::cpu_lanes);
 }
 
 TEST(MachineModel, OfEverythingElseIsSimt) {

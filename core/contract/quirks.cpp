@@ -1,0 +1,229 @@
+#include "heddle/core/contract/quirks.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+
+namespace heddle {
+namespace {
+
+constexpr std::string_view pocl = "Portable Computing Language", rusticl = "rusticl", intel = "Intel(R) OpenCL",
+                           lavapipe = "llvmpipe Mesa", oclgrind = "Oclgrind";
+
+constexpr QuirkRow table[] = {
+    {.quirk = Quirk::lanes_are_loops,
+     .name = "lanes-are-loops",
+     .backend = "opencl",
+     .driver = pocl,
+     .what = "One core runs the work items of a group one after the other, in loops that the driver writes.",
+     .act = "Kernels have one work item a group and write loops and vectors themselves (Machine::cpu_loops).",
+     .test = "QuirkTable.DecidesTheMachineOfCpuDrivers"},
+    {.quirk = Quirk::lanes_are_loops,
+     .name = "lanes-are-loops",
+     .backend = "opencl",
+     .driver = intel,
+     .what = "As PoCL; with one work item a group the matrix product runs as fast as PoCL's.",
+     .act = "Machine::cpu_loops.",
+     .test = "QuirkTable.DecidesTheMachineOfCpuDrivers"},
+    {.quirk = Quirk::lanes_are_vectors,
+     .name = "lanes-are-vectors",
+     .backend = "opencl",
+     .driver = rusticl,
+     .device = "llvmpipe",
+     .what = "Work items run in the lanes of vector registers. It compiles kernels of one work item with loops and "
+             "vectors of their own for minutes.",
+     .act = "Kernels get the tiles of lavapipe, which is the same code generator (Machine::cpu_lanes). CPU drivers of "
+            "OpenCL that have no row get them too: they are quick to compile everywhere.",
+     .test = "QuirkTable.DecidesTheMachineOfCpuDrivers"},
+    {.quirk = Quirk::loops_end_early,
+     .name = "loops-end-early",
+     .backend = "vulkan",
+     .driver = lavapipe,
+     .what = "Counts the iterations of all loops of a work item and leaves them in silence after 65535.",
+     .act = "Long reductions are split (Caps::max_loop_iterations).",
+     .test = "LongReduction.RowsOfAnyLength"},
+    {.quirk = Quirk::loops_end_early,
+     .name = "loops-end-early",
+     .backend = "opencl",
+     .driver = rusticl,
+     .device = "llvmpipe",
+     .what = "As lavapipe.",
+     .act = "As for lavapipe.",
+     .test = "LongReduction.RowsOfAnyLength"},
+    {.quirk = Quirk::texels_beat_buffers,
+     .name = "texels-beat-buffers",
+     .backend = "vulkan",
+     .driver = lavapipe,
+     .what =
+         "A load from a storage buffer is a loop over the lanes with a bounds check each; a texel fetch of all lanes "
+         "is a few vector instructions.",
+     .act = "Kernels read through texel buffers (Caps::texel_loads; HEDDLE_TEXELS=none, uniform or storage forces it).",
+     .test = "heddle bench --suite lavapipe"},
+    {.quirk = Quirk::units_not_counted,
+     .name = "units-not-counted",
+     .backend = "opencl",
+     .driver = rusticl,
+     .device = "llvmpipe",
+     .what = "CL_DEVICE_MAX_COMPUTE_UNITS is 8 whatever the machine.",
+     .act = "The threads of the machine are counted.",
+     .test = "DeviceContract.CapsAreSane"},
+    {.quirk = Quirk::runs_at_once,
+     .name = "runs-at-once",
+     .backend = "opencl",
+     .driver = pocl,
+     .device = "basic",
+     .what = "POCL_DEVICES=basic runs a command while it is enqueued or waited for.",
+     .act = "Caps::async is false, so nothing waits for work that would go on beside the host.",
+     .test = "Async.EvaluationReturnsBeforeTheWorkIsDone"},
+    {.quirk = Quirk::group_size_wrong,
+     .name = "group-size-wrong",
+     .backend = "opencl",
+     .driver = rusticl,
+     .device = "llvmpipe",
+     .what = "CL_KERNEL_WORK_GROUP_SIZE is 32 for every kernel, also for one that asks for 256 work items and runs.",
+     .act = "The device's limit counts, not the kernel's.",
+     .test = "DeviceContract.CommandsActAsIfOneAfterTheOther"},
+    {.quirk = Quirk::times_out_of_order,
+     .name = "times-out-of-order",
+     .backend = "opencl",
+     .driver = rusticl,
+     .what =
+         "A command's profiled start may lie a nanosecond before the end of the one before it, or after its own end.",
+     .act = "Times of a recording are put in order.",
+     .test = "DeviceContract.TimedRecordingReportsEachCommand"},
+    {.quirk = Quirk::caches_binaries,
+     .name = "caches-binaries",
+     .backend = "opencl",
+     .driver = pocl,
+     .what =
+         "Keeps machine code in a cache of its own, and compiles one more variant of a kernel when it is asked for a "
+         "program's binary.",
+     .act = "Heddle keeps no binaries of it (HEDDLE_OPENCL_BINARIES=1 does).",
+     .test = "OpenCl.BinariesOnDiskAreUsedAndDamagedOnesAreNot"},
+    {.quirk = Quirk::compiles_one_by_one,
+     .name = "compiles-one-by-one",
+     .backend = "opencl",
+     .driver = pocl,
+     .what = "Holds one lock for all its compilers, also across contexts.",
+     .act = "One thread builds the programs of a plan.",
+     .test = "heddle bench step mlp"},
+    {.quirk = Quirk::reads_whole_header,
+     .name = "reads-whole-header",
+     .backend = "opencl",
+     .driver = pocl,
+     .what = "Reads clang's header of all functions for every program: 100 ms of the 165 of a small kernel.",
+     .act = "Programs bring the declarations of shaders/prelude.pocl; what those lack is built with the whole header.",
+     .test = "OpenCl.FunctionsThatTheDialectLacksCompile"},
+    {.quirk = Quirk::sinks_instructions,
+     .name = "sinks-instructions",
+     .backend = "opencl",
+     .driver = pocl,
+     .from = {6},
+     .below = {7},
+     .what =
+         "Ends the process where one round of LLVM's instcombine was not enough: \"did not reach a fixpoint after 1 "
+         "iterations\".",
+     .act = "LLVM 18 is told not to sink instructions (backend_opencl/pocl_llvm.h).",
+     .test = "AttentionTest.GradientLadder"},
+    {.quirk = Quirk::unloads_kernels,
+     .name = "unloads-kernels",
+     .backend = "opencl",
+     .driver = pocl,
+     .from = {4},
+     .what =
+         "Holds the machine code of 128 kernels and maps others anew each time: 1.3 ms a replayed step of 200 kernels "
+         "instead of 0.9.",
+     .act = "Heddle holds the shared objects (backend_opencl/loaded_kernels.h).",
+     .test = "LoadedKernels.StayLoadedWhenTheDriverClosesThem"},
+    {.quirk = Quirk::everywhere,
+     .name = "dies-of-marked-loops",
+     .backend = "opencl",
+     .driver = intel,
+     .what = "The process ends (signal 11) in its vectoriser on some loops marked with clang's "
+             "vectorize(assume_safety), as those of tan and lgamma.",
+     .act = "Loops are marked where clang compiles for the CPU itself, not where it makes SPIR-V (VLOOP in "
+            "shaders/prelude.cl).",
+     .test = "heddle doctor --only tan,lgamma"},
+    {.quirk = Quirk::everywhere,
+     .name = "dies-of-prefetches",
+     .backend = "opencl",
+     .driver = rusticl,
+     .what = "The process ends in the translator to SPIR-V on __builtin_prefetch.",
+     .act = "As for marked loops (WILL_READ in shaders/prelude.cl).",
+     .test = "heddle doctor --only matmul"},
+    {.quirk = Quirk::everywhere,
+     .name = "macros-of-the-compiler",
+     .backend = "opencl",
+     .driver = oclgrind,
+     .what = "cl_khr_subgroup_shuffle is defined because clang knows it; the device does not have it.",
+     .act = "Kernels use subgroups where the device's extensions name them (HK_HAS_SUBGROUPS).",
+     .test = "MatmulGpuTest.GroupReductions"},
+    {.quirk = Quirk::everywhere,
+     .name = "zero-divisors",
+     .backend = "vulkan",
+     .driver = lavapipe,
+     .what = "Stores garbage for a division by a literal zero, and takes x * 0, x - x and x / x to be constants.",
+     .act = "Kernels multiply by infinity instead, and such values are computed precisely.",
+     .test = "StepTest.DivisionByALiteralZero"},
+};
+
+bool begins(std::string_view text, std::string_view with) { return text.starts_with(with); }
+
+bool follows_digit(std::string_view text, size_t at) {
+  return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+}
+
+// "6", "22.3", "22.3.6": without the zeros at the end.
+std::string text_of(const DriverVersion& v) {
+  std::string text = fmt::format("{}", v[0]);
+  if (v[1] != 0 || v[2] != 0) text += fmt::format(".{}", v[1]);
+  if (v[2] != 0) text += fmt::format(".{}", v[2]);
+  return text;
+}
+
+}  // namespace
+
+std::span<const QuirkRow> quirk_table() { return table; }
+
+DriverVersion version_after(std::string_view driver, std::string_view product) {
+  DriverVersion version{};
+  if (!begins(driver, product)) return version;
+  size_t at = product.size();
+  while (at < driver.size() && driver[at] == ' ') ++at;
+  for (int& number : version) {
+    if (!follows_digit(driver, at)) break;
+    const auto end = std::from_chars(driver.data() + at, driver.data() + driver.size(), number).ptr;
+    at = static_cast<size_t>(end - driver.data());
+    if (at >= driver.size() || driver[at] != '.') break;
+    ++at;
+  }
+  return version;
+}
+
+bool applies(const QuirkRow& row, const DeviceInfo& info) {
+  if (!row.backend.empty() && row.backend != info.backend) return false;
+  if (!begins(info.driver, row.driver) || !begins(info.name, row.device)) return false;
+  // "Intel(R) OpenCL" is the CPU's driver, "Intel(R) OpenCL Graphics" is not: a version follows, or nothing.
+  if (!row.driver.empty() && info.driver.size() > row.driver.size() &&
+      !(info.driver[row.driver.size()] == ' ' && follows_digit(info.driver, row.driver.size() + 1)))
+    return false;
+  const DriverVersion version = version_after(info.driver, row.driver), none{};
+  return version >= row.from && (row.below == none || version < row.below);
+}
+
+std::string versions_text(const QuirkRow& row) {
+  const DriverVersion none{};
+  if (row.from == none && row.below == none) return "all";
+  if (row.below == none) return fmt::format("from {}", text_of(row.from));
+  if (row.from == none) return fmt::format("before {}", text_of(row.below));
+  return fmt::format("from {}, before {}", text_of(row.from), text_of(row.below));
+}
+
+Quirks::Quirks(const DeviceInfo& info) {
+  for (const QuirkRow& row : quirk_table()) {
+    if (applies(row, info)) bits_ |= 1u << static_cast<unsigned>(row.quirk);
+  }
+}
+
+}  // namespace heddle
