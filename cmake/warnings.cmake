@@ -7,8 +7,3 @@ function(heddle_warnings target)
     target_link_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE})
   endif()
 endfunction()
-
-# Clang 14 has no std::source_location with libstdc++: cmake/clang14 holds one.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)
-  include_directories(BEFORE SYSTEM ${PROJECT_SOURCE_DIR}/cmake/clang14)
-endif()

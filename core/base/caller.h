@@ -15,14 +15,32 @@
 // == 0). Thread safety: the present line belongs to the thread.
 #pragma once
 
-#include <source_location>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace heddle {
 
-using Caller = std::source_location;
+// A line of a source file; by Caller() none. A type of Heddle's own: std::source_location is missing from Clang 14 with
+// libstdc++, and a type that one compiler has and another lacks would give the library's functions two names.
+class Caller {
+ public:
+  // As the default of a parameter: the line of the call. Not consteval: GCC would take the line of the declaration.
+  static constexpr Caller current(const char* file = __builtin_FILE(), uint32_t line = __builtin_LINE()) noexcept {
+    return Caller(file, line);
+  }
+  constexpr Caller() noexcept = default;
+
+  constexpr const char* file_name() const noexcept { return file_; }  // as the compiler was told it; "" for none
+  constexpr uint32_t line() const noexcept { return line_; }          // from 1; 0 for none
+
+ private:
+  constexpr Caller(const char* file, uint32_t line) noexcept : file_(file), line_(line) {}
+
+  const char* file_ = "";
+  uint32_t line_ = 0;
+};
 
 // Where a node was recorded. backward: by a gradient rule, for the operation at that line.
 struct SourceLine {

@@ -24,9 +24,7 @@ Tensor one(T value) {
   const T data[] = {value};
   return Tensor::from_host(std::span<const T>(data), {}, &reference());
 }
-std::string here(unsigned line = std::source_location::current().line()) {
-  return "methods_test.cpp:" + std::to_string(line);
-}
+std::string here(unsigned line = Caller::current().line()) { return "methods_test.cpp:" + std::to_string(line); }
 std::string place(const Tensor& t) { return t.node()->where.str(); }
 std::vector<float> values(const Tensor& x) { return x.to_vector<float>(); }
 

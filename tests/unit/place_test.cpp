@@ -29,9 +29,7 @@ DeviceContext& reference() { return device("reference:0"); }
 constexpr unsigned f32_line = __LINE__ + 1;
 Tensor f32(const Shape& shape) { return zeros(shape, DType::f32, &reference()); }
 
-std::string here(unsigned line = std::source_location::current().line()) {
-  return "place_test.cpp:" + std::to_string(line);
-}
+std::string here(unsigned line = Caller::current().line()) { return "place_test.cpp:" + std::to_string(line); }
 std::string place(const Tensor& t) { return t.node()->where.str(); }
 
 // Places of all nodes below a tensor that something computes.
