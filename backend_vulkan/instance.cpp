@@ -60,14 +60,13 @@ bool has_validation_layer() {
   return false;
 }
 
-bool has_debug_utils() {
+bool has_extension(const char* name) {
   uint32_t count = 0;
   if (vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr) < 0) return false;
   std::vector<VkExtensionProperties> extensions(count);
   if (vkEnumerateInstanceExtensionProperties(nullptr, &count, extensions.data()) < 0) return false;
-  return std::any_of(extensions.begin(), extensions.end(), [](const auto& e) {
-    return std::strcmp(e.extensionName, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) == 0;
-  });
+  return std::any_of(extensions.begin(), extensions.end(),
+                     [&](const auto& e) { return std::strcmp(e.extensionName, name) == 0; });
 }
 
 VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
@@ -88,20 +87,26 @@ VkResult create(Validation validation, bool debug_utils, VkInstance* handle) {
   VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
   info.pApplicationInfo = &application;
 
-  const char* extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
+  std::vector<const char*> extensions;
+  if (debug_utils) extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+  if (validation != Validation::off) extensions.push_back(VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
+  // Drivers over another interface, such as MoltenVK, are hidden from a program that does not ask for them.
+  if (has_extension(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
+    extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+    info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
+  }
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
   const VkValidationFeatureEnableEXT sync = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
   VkValidationFeaturesEXT features{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT};
   features.enabledValidationFeatureCount = validation == Validation::sync ? 1 : 0;
   features.pEnabledValidationFeatures = &sync;
   VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info();
   messenger.pNext = &features;
-  info.enabledExtensionCount = debug_utils ? 1 : 0;
-  info.ppEnabledExtensionNames = extensions;
   if (validation != Validation::off) {
     info.pNext = &messenger;
     info.enabledLayerCount = 1;
     info.ppEnabledLayerNames = &validation_layer;
-    info.enabledExtensionCount = 2;
   }
   return vkCreateInstance(&info, nullptr, handle);
 }
@@ -140,7 +145,7 @@ Instance make() {
     }
     validation = Validation::off;
   }
-  made.debug_utils = has_debug_utils() || validation != Validation::off;
+  made.debug_utils = has_extension(VK_EXT_DEBUG_UTILS_EXTENSION_NAME) || validation != Validation::off;
   const VkResult result = create(validation, made.debug_utils, &made.handle);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
     made.reason = "the Vulkan loader found no driver (vkCreateInstance: VK_ERROR_INCOMPATIBLE_DRIVER)";

@@ -97,6 +97,7 @@ void Physical::read_extensions() {
   const auto enable = [&](const char* name, uint32_t core_since) {
     if (api_ < core_since && has(name)) extensions_.push_back(name);
   };
+  enable("VK_KHR_portability_subset", UINT32_MAX);  // a driver that offers it makes no device without it (MoltenVK)
   enable(VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -75,6 +77,34 @@ TEST_F(FatalDriver, ThatHangsIsGivenUp) {
       << now["opencl:0"];
   EXPECT_LT(seconds_since(start), 30);
 }
+
+#ifdef HEDDLE_PORTABILITY_DRIVER
+// A driver that its manifest calls a portability driver is found, and its device made as such drivers ask for.
+TEST(PortabilityDriver, IsADevice) {
+  std::string wrapped;  // the library of a driver of this machine
+  for (const char* folder : {"/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"}) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+      if (entry.path().filename().string().starts_with("lvp_icd"))
+        wrapped = Json::parse(std::ifstream(entry.path()))["ICD"]["library_path"];
+    }
+  }
+  if (wrapped.empty()) GTEST_SKIP() << "lavapipe is not installed (mesa-vulkan-drivers)";
+  const test::TemporaryFolder folder;
+  const std::string manifest = folder / "portability.json";
+  std::ofstream(manifest) << Json{
+      {"file_format_version", "1.0.1"},
+      {"ICD",
+       {{"library_path", HEDDLE_PORTABILITY_DRIVER}, {"api_version", "1.3.0"}, {"is_portability_driver", true}}}};
+  test::RunOptions options;
+  options.environment = {{"HEDDLE_CACHE_DIR", folder / "cache"},
+                         {"VK_ICD_FILENAMES", manifest},
+                         {"VK_DRIVER_FILES", manifest},
+                         {"PORTABILITY_DRIVER", wrapped}};
+  const test::Finished run = test::run_heddle({"bench", "copy", "--cases", "64", "--device", "vulkan:0"}, options);
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+}
+#endif
 
 // A program that names the device gets a typed error and exit code 2, not a signal.
 TEST_F(FatalDriver, NamedIsAnError) {

@@ -14,6 +14,14 @@ add_library(heddle_fatal_driver MODULE ${CMAKE_CURRENT_SOURCE_DIR}/cli/programs/
 target_compile_options(heddle_fatal_driver PRIVATE -Wall -Wextra)
 target_compile_definitions(heddle_tests_cli PRIVATE HEDDLE_FATAL_DRIVER="$<TARGET_FILE:heddle_fatal_driver>")
 add_dependencies(heddle_tests_cli heddle_fatal_driver)
+# A driver over another interface (driver_test.cpp).
+if(make_vulkan_backend IN_LIST HEDDLE_BACKENDS)
+  add_library(heddle_portability_driver MODULE ${CMAKE_CURRENT_SOURCE_DIR}/cli/programs/portability_driver.cpp)
+  target_compile_options(heddle_portability_driver PRIVATE -Wall -Wextra)
+  target_include_directories(heddle_portability_driver SYSTEM PRIVATE ${HEDDLE_VULKAN_INCLUDE})
+  target_compile_definitions(heddle_tests_cli PRIVATE HEDDLE_PORTABILITY_DRIVER="$<TARGET_FILE:heddle_portability_driver>")
+  add_dependencies(heddle_tests_cli heddle_portability_driver)
+endif()
 # A device that computes something else (doctor_test.cpp).
 add_library(heddle_backend_wrong MODULE ${CMAKE_CURRENT_SOURCE_DIR}/cli/programs/wrong_backend.cpp ${CMAKE_CURRENT_SOURCE_DIR}/support/faulty_device.cpp)
 heddle_warnings(heddle_backend_wrong)

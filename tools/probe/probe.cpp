@@ -48,6 +48,19 @@ void open_opencl() {
 #endif
 
 #ifdef HEDDLE_HAS_VULKAN
+bool offers_portability(PFN_vkGetInstanceProcAddr find) {
+  const auto list = reinterpret_cast<PFN_vkEnumerateInstanceExtensionProperties>(
+      find(VK_NULL_HANDLE, "vkEnumerateInstanceExtensionProperties"));
+  uint32_t count = 0;
+  if (!list || list(nullptr, &count, nullptr) < 0) return false;
+  std::vector<VkExtensionProperties> offered(count);
+  if (list(nullptr, &count, offered.data()) < 0) return false;
+  for (const VkExtensionProperties& extension : offered) {
+    if (std::strcmp(extension.extensionName, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME) == 0) return true;
+  }
+  return false;
+}
+
 void open_vulkan() {
   void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) library = dlopen("libvulkan.so", RTLD_NOW | RTLD_LOCAL);
@@ -63,6 +76,12 @@ void open_vulkan() {
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
+  const char* portability = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;  // as backend_vulkan/instance.cpp
+  if (offers_portability(find)) {
+    info.flags = VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = &portability;
+  }
   if (!CreateInstance || CreateInstance(&info, nullptr, &instance) < 0) return;
   HEDDLE_FIND(EnumeratePhysicalDevices);
   HEDDLE_FIND(GetPhysicalDeviceProperties);
