@@ -20,18 +20,19 @@ class CudaCompiler final : public KernelCompiler {
     const uint64_t shared = shared_bytes(source);
     if (shared > static_shared_bytes) made.dynamic_shared = static_cast<uint32_t>(shared);
     made.text = print(source, Target::cuda, print_options(caps));
+    made.bytes = compile_text(made.text, source.name, caps);
+    return made;
+  }
+
+  std::vector<uint8_t> compile_text(const std::string& text, const std::string& name, const Caps& caps) const override {
     const auto sm = static_cast<int>(caps.architecture);
     const std::string identity =
-        fmt::format("sm_{}, nvrtc {}{}\n{}", sm, cuda::nvrtc_version(), cuda::with_lines() ? ", lines" : "", made.text);
+        fmt::format("sm_{}, nvrtc {}{}\n{}", sm, cuda::nvrtc_version(), cuda::with_lines() ? ", lines" : "", text);
     const DiskCache cache("cuda", caps.driver_hash);
-    if (auto known = cache.load(identity); known && !known->empty()) {
-      made.bytes = std::move(*known);
-      return made;
-    }
-    const std::string code = cuda::compile_module(made.text, source.name, sm);
-    cache.store(identity, code.data(), code.size(), source.name);
-    made.bytes.assign(code.begin(), code.end());
-    return made;
+    if (auto known = cache.load(identity); known && !known->empty()) return std::move(*known);
+    const std::string code = cuda::compile_module(text, name, sm);
+    cache.store(identity, code.data(), code.size(), name);
+    return {code.begin(), code.end()};
   }
 
   std::string absent() const override {

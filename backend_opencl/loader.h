@@ -19,7 +19,7 @@ namespace heddle::opencl {
   F(GetPlatformIDs) F(GetPlatformInfo) F(GetDeviceIDs) F(GetDeviceInfo) F(CreateContext) F(ReleaseContext) \
   F(CreateCommandQueue) F(ReleaseCommandQueue) F(CreateBuffer) F(ReleaseMemObject) F(CreateProgramWithSource) \
   F(CreateProgramWithBinary) F(BuildProgram) F(GetProgramInfo) F(GetProgramBuildInfo) F(ReleaseProgram) \
-  F(CreateKernel) F(ReleaseKernel) F(SetKernelArg) F(GetKernelWorkGroupInfo) F(EnqueueNDRangeKernel) \
+  F(CreateKernel) F(ReleaseKernel) F(SetKernelArg) F(GetKernelInfo) F(GetKernelWorkGroupInfo) F(EnqueueNDRangeKernel) \
   F(EnqueueReadBuffer) F(EnqueueWriteBuffer) F(EnqueueCopyBuffer) F(EnqueueFillBuffer) F(EnqueueMarkerWithWaitList) \
   F(EnqueueMapBuffer) F(RetainEvent) F(WaitForEvents) F(GetEventInfo) F(GetEventProfilingInfo) F(ReleaseEvent) \
   F(Flush) F(Finish)

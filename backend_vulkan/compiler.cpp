@@ -22,10 +22,15 @@ class VulkanCompiler final : public KernelCompiler {
     made.slots = descriptors(source, options);
     made.text = print(source, Target::glsl, options);
     made.subgroups = made.text.find("GL_KHR_shader_subgroup") != std::string::npos;
-    const std::vector<uint32_t> words = compile_glsl_cached(made.text, source.name);
-    made.bytes.resize(words.size() * sizeof(uint32_t));
-    std::memcpy(made.bytes.data(), words.data(), made.bytes.size());
+    made.bytes = compile_text(made.text, source.name, caps);
     return made;
+  }
+
+  std::vector<uint8_t> compile_text(const std::string& text, const std::string& name, const Caps&) const override {
+    const std::vector<uint32_t> words = compile_glsl_cached(text, name);
+    std::vector<uint8_t> bytes(words.size() * sizeof(uint32_t));
+    std::memcpy(bytes.data(), words.data(), bytes.size());
+    return bytes;
   }
 
   // The names of extensions are newer than some versions of glslang.

@@ -17,10 +17,17 @@ if(NOT BUILD_SHARED_LIBS)
   set(HEDDLE_CONFIG_DEPENDENCIES fmt Threads ZLIB ${HEDDLE_CODEC_PACKAGES})
   list(JOIN HEDDLE_CONFIG_DEPENDENCIES " " HEDDLE_CONFIG_DEPENDENCIES)
 endif()
+# The component kernel_test: tests of users' kernels on devices, and on the executor of PTX, the tests' libcuda, in a
+# folder of its own that no loader looks into.
+set(HEDDLE_EXECUTOR_DIR ${CMAKE_INSTALL_LIBDIR}/heddle/executor)
+if(TARGET heddle_fake_libcuda)
+  install(TARGETS heddle_fake_libcuda LIBRARY DESTINATION ${HEDDLE_EXECUTOR_DIR})
+endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/heddleConfig.cmake.in ${PROJECT_BINARY_DIR}/heddleConfig.cmake
-  INSTALL_DESTINATION ${HEDDLE_CMAKE_DIR})
+  INSTALL_DESTINATION ${HEDDLE_CMAKE_DIR} PATH_VARS HEDDLE_EXECUTOR_DIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/heddleConfig.cmake ${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake DESTINATION ${HEDDLE_CMAKE_DIR})
+install(FILES ${PROJECT_BINARY_DIR}/heddleConfig.cmake ${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/heddleKernelTest.cmake DESTINATION ${HEDDLE_CMAKE_DIR})
 install(EXPORT heddleTargets NAMESPACE heddle:: DESTINATION ${HEDDLE_CMAKE_DIR})
 
 if(TARGET heddle_cli)

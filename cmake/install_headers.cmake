@@ -7,7 +7,9 @@ set(open
   heddle.h autograd/gradcheck.h train/checkpoint.h train/recipe.h train/tensorboard.h train/trainer.h
   # backends (docs/extending.md)
   core/contract/device.h core/contract/slices.h core/device/in_flight.h core/device/registry.h core/device/validate.h
-  core/dialect/printer.h)
+  core/dialect/printer.h
+  # tests of users' kernels (examples/kernel_test)
+  checks/kernel_test.h)
 set(found "")
 while(open)
   list(POP_FRONT open header)

@@ -6,6 +6,10 @@
 
 namespace heddle {
 
+std::vector<uint8_t> KernelCompiler::compile_text(const std::string& text, const std::string&, const Caps&) const {
+  return {text.begin(), text.end()};
+}
+
 KernelBinary compile_kernel(const KernelSource& source, const Caps& caps) {
   if (const KernelCompiler* compiler = builtin_compiler(caps.target)) return compiler->compile(source, caps);
   throw CompileError(

@@ -6,8 +6,10 @@
 // is kept in the disk cache where that takes long. Thread safety: any thread, at the same time.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heddle/core/contract/device_info.h"
 #include "heddle/core/contract/kernel_binary.h"
@@ -19,6 +21,10 @@ class KernelCompiler {
   virtual ~KernelCompiler() = default;
   // LimitError or DeviceError for a kernel that such a device cannot take, CompileError with the compiler's log.
   virtual KernelBinary compile(const KernelSource& source, const Caps& caps) const = 0;
+  // Code that such a device loads, from a whole kernel in the target's own language (core/dialect/kernel_text.h) whose
+  // entry point is called as KernelBinary wants it; `name` is for messages. CompileError with the compiler's log. The
+  // default, for drivers that take text: the text.
+  virtual std::vector<uint8_t> compile_text(const std::string& text, const std::string& name, const Caps& caps) const;
   // Why it cannot be used on this machine ("libnvrtc.so not found"); empty when it can.
   virtual std::string absent() const { return {}; }
   // Of what devices with this compiler are told apart by, beside their driver; "": nothing.

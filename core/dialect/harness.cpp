@@ -19,12 +19,14 @@ constexpr uint8_t guard_value = 0xA5;
 // One buffer of the kernel on the device: guard, data, guard. Freed with its owner.
 class GuardedBuffer {
  public:
-  GuardedBuffer(Device& device, const BufferParam& param, const KernelArray& array)
+  enum class Guards : uint8_t { none, behind, around };
+  GuardedBuffer(Device& device, const BufferParam& param, const KernelArray& array, Guards guards)
       : device_(device), param_(param), array_(array) {
     const uint64_t alignment = std::max<uint64_t>(device.caps().buffer_alignment, 1);
-    front_ = round_up(guard_bytes, alignment);
+    if (guards == Guards::around) front_ = round_up(guard_bytes, alignment);
     bound_ = std::max<uint64_t>((array.bytes.size() + 3) / 4 * 4, 4);
-    buffer_ = device.alloc(front_ + bound_ + guard_bytes);
+    if (guards != Guards::none) bound_ += guard_bytes;
+    buffer_ = device.alloc(front_ + bound_);
     restore();
   }
   ~GuardedBuffer() { device_.free(buffer_); }
@@ -32,16 +34,16 @@ class GuardedBuffer {
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
 
   // The guard behind belongs to the binding: drivers that drop accesses outside of it would hide the fault.
-  Binding binding() const { return {buffer_, front_, bound_ + guard_bytes}; }
+  Binding binding() const { return {buffer_, front_, bound_}; }
 
   void restore() {
-    std::vector<uint8_t> image(front_ + bound_ + guard_bytes, guard_value);
+    std::vector<uint8_t> image(front_ + bound_, guard_value);
     std::copy(array_.bytes.begin(), array_.bytes.end(), image.begin() + static_cast<std::ptrdiff_t>(front_));
     device_.write(buffer_, 0, image.data(), image.size());
   }
 
   KernelArray read(const std::string& kernel) const {
-    std::vector<uint8_t> image(front_ + bound_ + guard_bytes);
+    std::vector<uint8_t> image(front_ + bound_);
     device_.read(buffer_, 0, image.data(), image.size());
     const size_t end = front_ + array_.bytes.size();
     for (size_t i = front_; i-- > 0;) {
@@ -123,11 +125,10 @@ void check_arrays(const KernelSource& source, const KernelArrays& arrays) {
   }
 }
 
-// Compiled kernel and recording, released with their owner.
+// A kernel, which it takes over, and its recording, released with their owner.
 class Prepared {
  public:
-  Prepared(Device& device, const KernelSource& source, const Dispatch& dispatch)
-      : device_(device), kernel_(device.compile(source)) {
+  Prepared(Device& device, KernelId kernel, const Dispatch& dispatch) : device_(device), kernel_(kernel) {
     try {
       Dispatch d = dispatch;
       d.kernel = kernel_;
@@ -157,6 +158,42 @@ class Prepared {
   RecordingId recording_ = RecordingId::none;
 };
 
+using Guards = GuardedBuffer::Guards;
+
+// `declared`: name, buffers and constants; `compile` gives the kernel, and is called when the arguments fit.
+template <class Compile>
+KernelOutcome run_compiled(Device& device, const KernelSource& declared, const KernelRun& run, Guards guards,
+                           Compile compile) {
+  check_arrays(declared, run.arrays);
+  if (!run.groups)
+    throw ValueError(fmt::format("[kernel {}] a kernel without a file needs its number of groups", declared.name));
+  KernelOutcome outcome;
+  outcome.groups = *run.groups;
+  std::vector<std::unique_ptr<GuardedBuffer>> buffers;
+  Dispatch dispatch;
+  dispatch.constants = constant_words(declared, run.constants);
+  for (const auto& b : declared.buffers) {
+    buffers.push_back(std::make_unique<GuardedBuffer>(device, b, run.arrays.find(b.name)->second, guards));
+    dispatch.bindings.push_back(buffers.back()->binding());
+  }
+  std::copy(outcome.groups.begin(), outcome.groups.end(), dispatch.groups);
+  if (outcome.groups[0] > 0 && outcome.groups[1] > 0 && outcome.groups[2] > 0) {
+    Prepared prepared(device, compile(), dispatch);
+    for (int i = 0; i < run.timed; ++i) {
+      const double seconds = prepared.run();
+      outcome.seconds = i == 0 ? seconds : std::min(outcome.seconds, seconds);
+    }
+    if (run.timed > 0) {
+      for (const auto& b : buffers) b->restore();
+    }
+    const double seconds = prepared.run();
+    if (run.timed == 0) outcome.seconds = seconds;
+  }
+  for (size_t i = 0; i < buffers.size(); ++i)
+    outcome.arrays[declared.buffers[i].name] = buffers[i]->read(declared.name);
+  return outcome;
+}
+
 }  // namespace
 
 KernelArray KernelArray::zeros(DType dtype, size_t count) {
@@ -176,33 +213,22 @@ std::vector<double> KernelArray::values() const {
 }
 
 KernelOutcome run_kernel(Device& device, const KernelSource& source, const KernelRun& run) {
-  check_arrays(source, run.arrays);
-  if (!run.groups)
-    throw ValueError(fmt::format("[kernel {}] a kernel without a file needs its number of groups", source.name));
-  KernelOutcome outcome;
-  outcome.groups = *run.groups;
-  std::vector<std::unique_ptr<GuardedBuffer>> buffers;
-  Dispatch dispatch;
-  dispatch.constants = constant_words(source, run.constants);
-  for (const auto& b : source.buffers) {
-    buffers.push_back(std::make_unique<GuardedBuffer>(device, b, run.arrays.find(b.name)->second));
-    dispatch.bindings.push_back(buffers.back()->binding());
-  }
-  std::copy(outcome.groups.begin(), outcome.groups.end(), dispatch.groups);
-  if (outcome.groups[0] > 0 && outcome.groups[1] > 0 && outcome.groups[2] > 0) {
-    Prepared prepared(device, source, dispatch);
-    for (int i = 0; i < run.timed; ++i) {
-      const double seconds = prepared.run();
-      outcome.seconds = i == 0 ? seconds : std::min(outcome.seconds, seconds);
-    }
-    if (run.timed > 0) {
-      for (const auto& b : buffers) b->restore();
-    }
-    const double seconds = prepared.run();
-    if (run.timed == 0) outcome.seconds = seconds;
-  }
-  for (size_t i = 0; i < buffers.size(); ++i) outcome.arrays[source.buffers[i].name] = buffers[i]->read(source.name);
-  return outcome;
+  return run_compiled(device, source, run, run.guards ? Guards::around : Guards::none,
+                      [&] { return device.compile(source); });
+}
+
+KernelOutcome run_kernel(Device& device, const KernelText& text, const KernelRun& run) {
+  KernelSource declared;
+  declared.name = text.name;
+  declared.buffers = text.buffers;
+  declared.constants = text.constants;
+  // OpenCL's parameters are whole buffers (core/dialect/kernel_text.h).
+  const Guards guards = text.target() == Target::opencl ? Guards::behind : Guards::around;
+  return run_compiled(device, declared, run, run.guards ? guards : Guards::none, [&] {
+    const KernelBinary binary = compile_text(text, device.caps());
+    const KernelBinary* const binaries[] = {&binary};
+    return device.load_all(binaries).front();
+  });
 }
 
 void check_bounds(const KernelFile& file, const Bindings& tunables, const Bindings& constants,

@@ -16,6 +16,7 @@
 
 #include "heddle/core/contract/device.h"
 #include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/dialect/kernel_text.h"
 
 namespace heddle {
 
@@ -40,6 +41,9 @@ struct KernelRun {
   KernelArrays arrays;                            // contents of each buffer before the run, outputs too
   KernelConstants constants;                      // one value for each
   std::optional<std::array<uint32_t, 3>> groups;  // else by the file's launch rule
+  // With guard bytes around each buffer. Without, a buffer has its own bytes alone, rounded up to whole words: for a
+  // device that checks accesses itself, reads as well, such as the executor of PTX.
+  bool guards = true;
   int timed = 0;  // runs before the one that counts; KernelOutcome::seconds is the best of them
 };
 
@@ -54,5 +58,7 @@ struct KernelOutcome {
 KernelOutcome run_kernel(Device& device, const KernelSource& source, const KernelRun& run);
 KernelOutcome run_kernel(Device& device, const KernelFile& file, const KernelFile::Options& options,
                          const KernelRun& run);
+// A kernel in a language of its own; it needs `groups`. Further errors: those of compile_text().
+KernelOutcome run_kernel(Device& device, const KernelText& text, const KernelRun& run);
 
 }  // namespace heddle
