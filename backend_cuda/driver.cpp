@@ -1,11 +1,11 @@
 #include "heddle/backend_cuda/driver.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <type_traits>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/library.h"
 
 namespace heddle::cuda {
 
@@ -35,21 +35,24 @@ std::string text_of(const DriverApi& api, CUresult result) {
 Loaded load() {
   Loaded loaded;
   DriverApi& api = loaded.api;
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  const std::string name = os::names_of(os::Vendor::cuda).front().name;
+  void* library = os::open_library(os::Vendor::cuda);
   if (!library) {
-    loaded.absent = "libcuda.so.1 not found";
+    loaded.absent = name + " not found";
     return loaded;
   }
-#define HEDDLE_CU_LOAD(member, symbol, ...)                                    \
-  api.member = reinterpret_cast<decltype(api.member)>(dlsym(library, symbol)); \
-  if (!api.member && loaded.absent.empty())                                    \
-    loaded.absent = "libcuda.so.1 lacks " symbol " (the driver is older than 11.4)";
+#define HEDDLE_CU_LOAD(member, symbol, ...)                                              \
+  api.member = reinterpret_cast<decltype(api.member)>(os::find_symbol(library, symbol)); \
+  if (!api.member && loaded.absent.empty())                                              \
+    loaded.absent = name + " lacks " symbol                                              \
+                           " (the driver is older than "                                 \
+                           "11.4)";
   HEDDLE_CU_FUNCTIONS(HEDDLE_CU_LOAD)
 #undef HEDDLE_CU_LOAD
   if (!loaded.absent.empty()) return loaded;
   CUresult result = api.Init(0);
   if (result == CUDA_SUCCESS) result = api.DriverGetVersion(&api.version);
-  if (result != CUDA_SUCCESS) loaded.absent = "libcuda.so.1 found, but cuInit: " + text_of(api, result);
+  if (result != CUDA_SUCCESS) loaded.absent = name + " found, but cuInit: " + text_of(api, result);
   return loaded;
 }
 

@@ -1,17 +1,16 @@
 #include "heddle/backend_cuda/nvrtc.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <nvrtc.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "heddle/backend_cuda/driver.h"
 #include "heddle/core/base/ascii.h"
 #include "heddle/core/base/debug_switch.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/library.h"
 
 namespace heddle::cuda {
 namespace {
@@ -41,21 +40,17 @@ struct Loaded {
 
 // Names to try, best first. A driver loads machine code of its own major version and older ones.
 std::vector<std::string> candidates() {
-  std::vector<std::pair<int, std::string>> known = {
-      {13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}};
-  int driver = try_cu() ? cu().version / 1000 : 1000;
-  std::stable_sort(known.begin(), known.end(),
-                   [&](const auto& a, const auto& b) { return (a.first <= driver) > (b.first <= driver); });
-  std::vector<std::string> folders = {""};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* folder = std::getenv(variable)) folders.push_back(std::string(folder) + "/lib64/");
+  const std::span<const os::LibraryName> all = os::names_of(os::Vendor::nvrtc);
+  std::vector<os::LibraryName> known(all.begin(), all.end());
+  const int driver = try_cu() ? cu().version / 1000 : 1000;
+  // Newer than the driver comes after the others, a name without a version last.
+  const auto rank = [&](const os::LibraryName& name) { return name.version == 0 ? 2 : name.version > driver ? 1 : 0; };
+  std::stable_sort(known.begin(), known.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  std::vector<std::string> folders = {""}, names;
+  for (std::string& folder : os::toolkit_folders()) folders.push_back(std::move(folder));
+  for (const os::LibraryName& name : known) {
+    for (const std::string& folder : folders) names.push_back(folder + name.name);
   }
-  folders.push_back("/usr/local/cuda/lib64/");
-  std::vector<std::string> names;
-  for (const auto& [major, name] : known) {
-    for (const std::string& folder : folders) names.push_back(folder + name);
-  }
-  for (const std::string& folder : folders) names.push_back(folder + "libnvrtc.so");
   return names;
 }
 
@@ -80,15 +75,15 @@ Loaded load() {
   Loaded loaded;
   void* library = nullptr;
   for (const std::string& name : candidates()) {
-    library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    library = os::open_library(name);
     if (library) break;
   }
   if (!library) {
     loaded.absent = "libnvrtc.so not found (version 13, 12 or 11.2; part of the CUDA toolkit)";
     return loaded;
   }
-#define HEDDLE_NVRTC_LOAD(name)                                                                 \
-  loaded.api.name = reinterpret_cast<decltype(loaded.api.name)>(dlsym(library, "nvrtc" #name)); \
+#define HEDDLE_NVRTC_LOAD(name)                                                                           \
+  loaded.api.name = reinterpret_cast<decltype(loaded.api.name)>(os::find_symbol(library, "nvrtc" #name)); \
   if (!loaded.api.name && loaded.absent.empty()) loaded.absent = "libnvrtc.so lacks nvrtc" #name;
   HEDDLE_NVRTC_FUNCTIONS(HEDDLE_NVRTC_LOAD)
 #undef HEDDLE_NVRTC_LOAD

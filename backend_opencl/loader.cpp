@@ -1,6 +1,6 @@
 #include "heddle/backend_opencl/loader.h"
 
-#include <dlfcn.h>
+#include "heddle/core/base/system/library.h"
 
 namespace heddle::opencl {
 namespace {
@@ -12,15 +12,15 @@ struct Loaded {
 
 Loaded load() {
   Loaded result;
-  void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) library = dlopen("libOpenCL.so", RTLD_NOW | RTLD_LOCAL);
+  const std::string name = os::names_of(os::Vendor::opencl).front().name;
+  void* library = os::open_library(os::Vendor::opencl);
   if (!library) {
-    result.absent = "libOpenCL.so.1 not found";
+    result.absent = name + " not found";
     return result;
   }
-  auto find = [&](const char* name) {
-    void* symbol = dlsym(library, name);
-    if (!symbol && result.absent.empty()) result.absent = std::string("libOpenCL.so.1 lacks ") + name;
+  auto find = [&](const char* function) {
+    void* symbol = os::find_symbol(library, function);
+    if (!symbol && result.absent.empty()) result.absent = name + " lacks " + function;
     return symbol;
   };
 #define HEDDLE_CL_LOAD(name) result.api.name = reinterpret_cast<decltype(result.api.name)>(find("cl" #name));

@@ -1,20 +1,20 @@
 #include "heddle/backend_opencl/pocl_llvm.h"
 
-#include <dlfcn.h>
-
 #include <mutex>
+
+#include "heddle/core/base/system/library.h"
 
 namespace heddle::opencl {
 namespace {
 
 void stop_sinking() {
-  void* const llvm = dlopen("libLLVM.so.18.1", RTLD_NOW | RTLD_NOLOAD);  // only if the driver brought it
+  void* const llvm = os::loaded_library("libLLVM.so.18.1");  // only if the driver brought it
   if (!llvm) return;
   using Parse = void (*)(int count, const char* const* arguments, const char* overview);  // llvm-c/Support.h
-  const auto parse = reinterpret_cast<Parse>(dlsym(llvm, "LLVMParseCommandLineOptions"));
+  const auto parse = reinterpret_cast<Parse>(os::find_symbol(llvm, "LLVMParseCommandLineOptions"));
   const char* const arguments[] = {"heddle", "-instcombine-code-sinking=false"};
   if (parse) parse(2, arguments, "");
-  dlclose(llvm);
+  os::close_library(llvm);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "heddle/backend_vulkan/memory.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include "heddle/backend_vulkan/labels.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/machine.h"
 #include "heddle/core/device/validate.h"
 
 namespace heddle::vulkan {
@@ -63,7 +63,7 @@ Buffer Memory::make(uint64_t bytes, Residence residence) {
       void* mapped = nullptr;
       context_.check(vkMapMemory(context_.device(), made.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
       // Mesa 25's lavapipe allocates a stretch of a file, and hands out what mmap() gave without a look at it.
-      if (mapped == MAP_FAILED) vulkan::check(VK_ERROR_OUT_OF_HOST_MEMORY, "vkMapMemory", live);
+      if (os::is_failed_mapping(mapped)) vulkan::check(VK_ERROR_OUT_OF_HOST_MEMORY, "vkMapMemory", live);
       made.mapped = static_cast<std::byte*>(mapped);
       made.host_cached = (context_.memory_flags(allocate.memoryTypeIndex) & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
     }

@@ -1,7 +1,6 @@
 #include "heddle/backend_vulkan/physical.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/system/machine.h"
 #include "heddle/core/contract/kernel_compiler.h"
 #include "heddle/core/contract/quirks.h"
 
@@ -286,8 +286,7 @@ void Physical::read_memory(VkDeviceSize largest_buffer) {
   }
   // A CPU driver's heap is an invented figure (lavapipe: 2 GiB); the machine's memory is the honest one.
   if (caps.device_class == DeviceClass::cpu) {
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    if (pages > 0 && page > 0) heap = static_cast<VkDeviceSize>(pages) * static_cast<VkDeviceSize>(page);
+    if (const uint64_t memory = os::memory_bytes(); memory > 0) heap = memory;
   }
   caps.memory_bytes = heap;
   caps.max_allocation_bytes = std::min(largest_buffer, heap);

@@ -1,13 +1,13 @@
 #include "bench/run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/seconds_since.h"
+#include "heddle/core/base/system/machine.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/run/replay.h"
 #include "heddle/core/tiles/tuning.h"
@@ -47,8 +47,8 @@ bool tuned_differs(const Workload& workload) {
 }
 
 double available_bytes() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && size > 0 ? static_cast<double>(pages) * static_cast<double>(size) : 1e18;
+  const uint64_t bytes = os::memory_bytes();
+  return bytes > 0 ? static_cast<double>(bytes) : 1e18;
 }
 
 }  // namespace

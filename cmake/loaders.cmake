@@ -3,6 +3,13 @@
 # planner, no printer and no compiler is in it. A program links one of the two.
 file(GLOB HEDDLE_LOADER_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/base/*.cpp ${PROJECT_SOURCE_DIR}/core/contract/*.cpp
   ${PROJECT_SOURCE_DIR}/core/device/*.cpp)
+# Of what differs between systems, the files of the one that is built for.
+set(HEDDLE_SYSTEM posix)
+if(WIN32)
+  set(HEDDLE_SYSTEM windows)
+endif()
+file(GLOB system_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/base/system/*_${HEDDLE_SYSTEM}.cpp)
+list(APPEND HEDDLE_LOADER_SOURCES ${system_sources})
 list(REMOVE_ITEM HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/core/device/text_compiler.cpp)
 list(APPEND HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/core/inspect/kernel_facts.cpp ${PROJECT_SOURCE_DIR}/core/inspect/profile.cpp
   ${PROJECT_SOURCE_DIR}/core/inspect/saved_launch.cpp ${PROJECT_SOURCE_DIR}/core/memory/loop_places.cpp)

@@ -1,7 +1,6 @@
 #include "heddle/data/records.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -156,13 +155,13 @@ void RecordWriter::finish() {
 RecordWriter::~RecordWriter() = default;
 
 RecordFile::RecordFile(const std::string& path)
-    : path_(path), file_(std::make_unique<Descriptor>(open_file(path, O_RDONLY))) {
-  struct stat info {};
-  if (!*file_ || ::fstat(file_->number(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    : path_(path), file_(std::make_unique<Descriptor>(open_file(path, FileAccess::read))) {
+  const std::optional<os::FileFacts> facts = *file_ ? os::facts_of(file_->number()) : std::nullopt;
+  if (!facts || !facts->regular) {
     const std::string reason = *file_ ? "not a file" : std::strerror(errno);
     throw IoError(fmt::format("[records] {}: cannot read: {}", path_, reason));
   }
-  size_ = static_cast<uint64_t>(info.st_size);
+  size_ = facts->bytes;
   read_end();
 }
 
@@ -171,8 +170,7 @@ RecordFile::~RecordFile() = default;
 std::vector<uint8_t> RecordFile::read(uint64_t at, uint64_t bytes) const {
   std::vector<uint8_t> out(bytes);
   for (uint64_t done = 0; done < bytes;) {
-    const ssize_t count = ::pread(file_->number(), out.data() + done, bytes - done, static_cast<off_t>(at + done));
-    if (count < 0 && errno == EINTR) continue;
+    const int64_t count = os::read_at(file_->number(), out.data() + done, bytes - done, at + done);
     if (count < 0) throw IoError(fmt::format("[records] {}: cannot read: {}", path_, std::strerror(errno)));
     if (count == 0)
       throw IoError(fmt::format("[records] {}: it became shorter than the {} bytes that it had when it was opened",

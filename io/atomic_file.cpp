@@ -1,7 +1,6 @@
 #include "heddle/io/atomic_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/folders.h"
+#include "heddle/core/base/system/machine.h"
 
 namespace heddle {
 namespace {
@@ -26,8 +26,7 @@ namespace fs = std::filesystem;
 // The rename itself reaches the disk with its folder; a file system that cannot do that keeps the order anyway.
 void flush_folder(const std::string& path) {
   const fs::path parent = fs::path(path).parent_path();
-  const Descriptor folder(open_file(parent.empty() ? "." : parent.string(), O_RDONLY | O_DIRECTORY));
-  if (folder) ::fsync(folder.number());
+  os::flush_folder(parent.empty() ? "." : parent.string());
 }
 
 }  // namespace
@@ -35,15 +34,15 @@ void flush_folder(const std::string& path) {
 AtomicFile::AtomicFile(const std::string& path) : target_(path) {
   static std::atomic<uint64_t> counter{0};
   do {
-    name_ = fmt::format("{}.tmp-{}-{}", path, ::getpid(), counter++);
-    descriptor_ = open_file(name_, O_WRONLY | O_CREAT | O_EXCL);
+    name_ = fmt::format("{}.tmp-{}-{}", path, os::process_id(), counter++);
+    descriptor_ = open_file(name_, FileAccess::create);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) fail(path, "create a file in its folder");
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  if (!renamed_) ::unlink(name_.c_str());
+  if (descriptor_ >= 0) os::close_file(descriptor_);
+  if (!renamed_) os::remove_file(name_);
 }
 
 void AtomicFile::write(const FilePart& part) {
@@ -51,11 +50,11 @@ void AtomicFile::write(const FilePart& part) {
 }
 
 void AtomicFile::publish() {
-  if (::fsync(descriptor_) != 0) fail(target_, "flush to disk");
+  if (!os::flush_file(descriptor_)) fail(target_, "flush to disk");
   const int descriptor = descriptor_;
   descriptor_ = -1;
-  if (::close(descriptor) != 0) fail(target_, "close");
-  if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "rename into place");
+  if (!os::close_file(descriptor)) fail(target_, "close");
+  if (!os::replace_file(name_, target_)) fail(target_, "rename into place");
   renamed_ = true;
   flush_folder(target_);
 }
@@ -90,7 +89,7 @@ void remove_unfinished(const std::string& folder, bool (*mine)(std::string_view 
   std::error_code ignored;
   for (const std::string& name : names_in(folder, ignored)) {
     const std::string_view finished = finished_name(name);
-    if (!finished.empty() && (!mine || mine(finished))) ::unlink((folder + '/' + name).c_str());
+    if (!finished.empty() && (!mine || mine(finished))) os::remove_file(folder + '/' + name);
   }
 }
 

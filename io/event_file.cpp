@@ -1,7 +1,6 @@
 #include "heddle/io/event_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -12,6 +11,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
+#include "heddle/core/base/system/machine.h"
 #include "heddle/io/atomic_file.h"
 
 namespace heddle {
@@ -81,12 +81,6 @@ uint32_t crc32c(std::string_view data) {
 // As records of TensorFlow hold it, so that the checksum of data that hold checksums is not special.
 uint32_t masked_crc(std::string_view data) { return std::rotr(crc32c(data), 15) + 0xa282ead8u; }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -125,16 +119,16 @@ EventFile::EventFile(const std::string& folder) {
   require_writable_folder(folder);
   for (int number = 0; descriptor_ < 0; ++number) {
     const std::string name = fmt::format("events.out.tfevents.{}.{}.{}.{}", static_cast<int64_t>(wall_time()),
-                                         host_name(), ::getpid(), number);
+                                         os::host_name(), os::process_id(), number);
     path_ = (std::filesystem::path(folder) / name).string();
-    descriptor_ = open_file(path_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
+    descriptor_ = open_file(path_, FileAccess::create_append);
     if (descriptor_ < 0 && errno != EEXIST)
       throw IoError(fmt::format("[events] {}: cannot create it: {}", path_, std::strerror(errno)));
   }
   append(Message().number(1, wall_time()).bytes(3, "brain.Event:2").str());  // file_version = 3
 }
 
-EventFile::~EventFile() { ::close(descriptor_); }
+EventFile::~EventFile() { os::close_file(descriptor_); }
 
 void EventFile::append(std::string_view data) const {
   Message length, record;

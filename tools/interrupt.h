@@ -6,24 +6,14 @@
 
 #include <csignal>
 
+#include "heddle/core/base/system/signals.h"
+
 namespace heddle::tools {
 
 class InterruptScope {
  public:
   // `handler` may be null: then caught() says it all.
-  explicit InterruptScope(void (*handler)() = nullptr) {
-    handler_ = handler;
-    caught_ = 0;
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, &before_interrupt_);
-    sigaction(SIGTERM, &action, &before_terminate_);
-  }
-  ~InterruptScope() {
-    sigaction(SIGINT, &before_interrupt_, nullptr);
-    sigaction(SIGTERM, &before_terminate_, nullptr);
-  }
+  explicit InterruptScope(void (*handler)() = nullptr) : interrupts_(prepared(handler)) {}
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 
@@ -33,17 +23,19 @@ class InterruptScope {
   static int exit_code() { return caught_ == 0 ? 0 : 128 + caught_; }
 
  private:
+  static void (*prepared(void (*handler)()))(int) {
+    handler_ = handler;
+    caught_ = 0;
+    return on_signal;
+  }
   static void on_signal(int number) {
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
     caught_ = number;
     if (handler_ != nullptr) handler_();
   }
 
   inline static volatile std::sig_atomic_t caught_ = 0;
   inline static void (*handler_)() = nullptr;
-  struct sigaction before_interrupt_ {
-  }, before_terminate_{};
+  const os::Interrupts interrupts_;
 };
 
 }  // namespace heddle::tools

@@ -1,6 +1,5 @@
 // heddle kernel
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +8,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/system/terminal.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/dialect/harness.h"
@@ -141,7 +141,7 @@ void print_text(const KernelOptions& o, const KernelSource& source) {
     throw ValueError(fmt::format(
         "[kernel] unknown --print '{}'; known: source, glsl, opencl, cuda, ptx, resources, spirv", o.print));
   const std::vector<uint32_t> words = spirv_of(source);
-  if (::isatty(STDOUT_FILENO))
+  if (os::is_terminal(os::Stream::output))
     throw ValueError(
         "[kernel] SPIR-V is binary; send it to a file or to spirv-dis: heddle kernel ... --print spirv | spirv-dis");
   std::fwrite(words.data(), sizeof(uint32_t), words.size(), stdout);

@@ -1,11 +1,9 @@
 #include "tools/output.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -21,14 +19,6 @@ bool failed = false;
 
 }  // namespace
 
-// Opened the wrong way round: what uses such a stream fails with EBADF, as it would on a closed one.
-void occupy_standard_streams() {
-  for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
-    if (::fcntl(number, F_GETFD) < 0 && errno == EBADF)
-      ::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-  }
-}
-
 void say_failure(const char* kind, const char* text) noexcept {
   const std::lock_guard lock(failing);
   failed = true;
@@ -43,7 +33,7 @@ void say_failure(const char* kind, const char* text) noexcept {
 void end_process(const char* kind, const char* text, int code) noexcept {
   if (failing.try_lock_for(std::chrono::milliseconds(200)) && !failed)
     std::fprintf(stderr, "heddle: %s%s\n", kind, text);
-  ::_exit(code);
+  std::_Exit(code);
 }
 
 void print_out(std::string_view text) noexcept {

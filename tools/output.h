@@ -8,10 +8,6 @@
 
 namespace heddle::tools {
 
-// Before anything is opened: standard streams that are closed stay useless, but their numbers are taken, so that no
-// file (of a driver, say) gets what is printed.
-void occupy_standard_streams();
-
 // Shown at once, whatever stands before it; never throws.
 void print_out(std::string_view text) noexcept;
 

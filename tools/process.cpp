@@ -1,13 +1,14 @@
 #include "tools/process.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <new>
-#include <string_view>
+#include <string>
+#include <vector>
 
+#include "heddle/core/base/system/machine.h"
+#include "heddle/core/base/system/terminal.h"
 #include "tools/cli.h"
 #include "tools/output.h"
 
@@ -21,17 +22,20 @@ namespace {
     end_process("out of memory: ", "the host has none left for this", exit_out_of_memory);
   } catch (...) {
   }
-  constexpr std::string_view line = "heddle: internal error: the process cannot go on (std::terminate)\n";
-  [[maybe_unused]] const ssize_t wrote = ::write(STDERR_FILENO, line.data(), line.size());
+  os::write_error("heddle: internal error: the process cannot go on (std::terminate)\n");
   std::abort();
 }
 
 }  // namespace
 
 int run_process(int argc, char** argv) {
-  occupy_standard_streams();
+  os::occupy_standard_streams();
   std::set_terminate(end_without_memory);
-  return finish_output(run_command(argc, argv));
+  std::vector<std::string> words = os::arguments(argc, argv);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return finish_output(run_command(static_cast<int>(words.size()), pointers.data()));
 }
 
 }  // namespace heddle::tools

@@ -1,24 +1,17 @@
 #include "tools/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/core/base/system/terminal.h"
 #include "tools/output.h"
 
 namespace heddle::tools {
 namespace {
 
 constexpr std::chrono::milliseconds bar_interval{100}, line_interval{2000};
-
-int terminal_columns() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
 
 std::string numbers(const ProgressState& s) {
   return fmt::format("loss {:.4f}  lr {:.2g}  {} samples/s  ETA {}", s.loss, s.lr, with_commas(s.samples_per_second),
@@ -45,9 +38,9 @@ std::string clock_time(double seconds) {
 }
 
 Progress::Progress(bool silent)
-    : style_(silent                    ? Style::silent
-             : ::isatty(STDOUT_FILENO) ? Style::bar
-                                       : Style::lines),
+    : style_(silent                                ? Style::silent
+             : os::is_terminal(os::Stream::output) ? Style::bar
+                                                   : Style::lines),
       last_(Clock::now()) {}
 
 Progress::~Progress() { erase(); }
@@ -70,9 +63,9 @@ void Progress::show(const std::string& head, double share, const std::string& nu
     print_out(fmt::format("{}  {}\n", head, numbers));
   } else if (style_ == Style::bar) {
     const std::string tail = fmt::format(" {:3.0f}%  {}", share * 100, numbers);
-    const int room = terminal_columns() - 4 - static_cast<int>(head.size() + tail.size());
+    const int room = os::terminal_columns() - 4 - static_cast<int>(head.size() + tail.size());
     std::string text = room >= 5 ? fmt::format("{} [{}]{}", head, bar(share, std::min(room, 40)), tail) : head + tail;
-    text.resize(std::min(text.size(), static_cast<size_t>(std::max(1, terminal_columns() - 1))));
+    text.resize(std::min(text.size(), static_cast<size_t>(std::max(1, os::terminal_columns() - 1))));
     print_out("\r\x1b[K" + text);
     drawn_ = true;
   }

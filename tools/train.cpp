@@ -1,8 +1,8 @@
 // heddle train, heddle resume
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -50,10 +50,9 @@ void end_stalled(const DeviceContext& device, double seconds) {
   const DeviceInfo& info = device.info();
   print_error(
       "heddle: [{}] nothing was finished for {:.0f} s: {}, {} hangs, or needs longer for one kernel; resume the run "
-      "from "
-      "its last checkpoint; HEDDLE_TIMEOUT sets the seconds (default {:.0f}; 0: for ever)\n",
+      "from its last checkpoint; HEDDLE_TIMEOUT sets the seconds (default {:.0f}; 0: for ever)\n",
       device.id(), seconds, info.name, info.driver, train::stall_seconds);
-  ::_exit(4);
+  std::_Exit(4);
 }
 
 int run(train::Config config, bool resume, bool json) {

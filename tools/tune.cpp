@@ -1,8 +1,6 @@
 // heddle tune
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -2,17 +2,18 @@
 #include "tools/tune_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/print_error.h"
+#include "heddle/core/base/system/machine.h"
+#include "heddle/core/base/system/signals.h"
+#include "heddle/core/base/system/terminal.h"
 #include "heddle/core/dialect/tunable_space.h"
 #include "heddle/io/atomic_file.h"
 #include "tools/interrupt.h"
@@ -32,18 +33,6 @@ constexpr double least_shared = 0.98;
 
 bool interrupted() { return InterruptScope::caught(); }
 
-// A dead worker is seen by its answer.
-class NoPipeSignal {
- public:
-  NoPipeSignal() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
-  ~NoPipeSignal() { std::signal(SIGPIPE, before_); }
-  NoPipeSignal(const NoPipeSignal&) = delete;
-  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
-
- private:
-  void (*before_)(int);
-};
-
 struct Finding {
   TuningKey key;
   std::string place;  // the case
@@ -58,7 +47,7 @@ class Tuner {
       : request_(request),
         info_(open_device(device, true).info()),
         worker_(info_.id, {120, request.time_limit}, interrupted),
-        terminal_(!request.json && ::isatty(STDOUT_FILENO) != 0),
+        terminal_(!request.json && os::is_terminal(os::Stream::output)),
         start_(Clock::now()) {
     if (info_.caps.target == Target::none)
       throw ValueError(fmt::format("[tune] {} runs no kernels; choose another device", info_.id));
@@ -200,7 +189,7 @@ class Tuner {
       write_file_atomically(request_.output, table_.str());
     } catch (const IoError& error) {
       const std::string rescue =
-          (std::filesystem::temp_directory_path() / fmt::format("heddle-tuning-{}.json", ::getpid())).string();
+          (std::filesystem::temp_directory_path() / fmt::format("heddle-tuning-{}.json", os::process_id())).string();
       try {
         write_file_atomically(rescue, table_.str());
       } catch (const IoError&) {  // the disk is full there as well
@@ -272,7 +261,7 @@ class Tuner {
 
 int run_tuner(const TuneRequest& request) {
   const InterruptScope on_interrupt;
-  const NoPipeSignal no_pipe_signal;
+  const os::IgnoredPipes a_dead_worker_is_seen_by_its_answer;
   for (const std::string& device : request.devices) {
     if (interrupted()) break;
     Tuner(request, device).run();

@@ -1,72 +1,45 @@
 #include "tools/worker_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <iostream>
+#include <system_error>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/machine.h"
 
 namespace heddle::tools {
+namespace {
 
-WorkerProcess::WorkerProcess(const std::vector<std::string>& arguments, bool keep_errors) {
-  int to[2], from[2];
-  if (::pipe2(to, O_CLOEXEC) != 0) throw DeviceError(fmt::format("[worker] pipe: {}", std::strerror(errno)));
-  if (::pipe2(from, O_CLOEXEC) != 0) {
-    ::close(to[0]);
-    ::close(to[1]);
-    throw DeviceError(fmt::format("[worker] pipe: {}", std::strerror(errno)));
-  }
-  std::vector<char*> words = {const_cast<char*>("heddle")};
-  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    ::setpgid(0, 0);  // Ctrl-C is the parent's
-    ::dup2(to[0], STDIN_FILENO);
-    ::dup2(from[1], STDOUT_FILENO);
-    if (!keep_errors) {
-      const int null = ::open("/dev/null", O_WRONLY);
-      if (null >= 0) ::dup2(null, STDERR_FILENO);
-    }
-    ::execv("/proc/self/exe", words.data());
-    ::_exit(127);
-  }
-  const int error = errno;
-  ::close(to[0]);
-  ::close(from[1]);
-  input_ = to[1];
-  output_ = from[0];
-  if (pid_ < 0) throw DeviceError(fmt::format("[worker] cannot start a worker process: {}", std::strerror(error)));
+std::unique_ptr<os::ChildProcess> start(const std::vector<std::string>& arguments, bool keep_errors) try {
+  std::vector<std::string> words = {"heddle"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  os::ChildOptions options;
+  options.input = os::ChildStream::pipe;
+  if (keep_errors) options.error = os::ChildStream::same;
+  return std::make_unique<os::ChildProcess>(os::program_file(), words, options);
+} catch (const std::system_error& error) {
+  throw DeviceError(fmt::format("[worker] cannot start a worker process: {}", error.code().message()));
 }
 
-WorkerProcess::~WorkerProcess() {
-  kill();
-  ::close(input_);
-  ::close(output_);
-}
+}  // namespace
+
+WorkerProcess::WorkerProcess(const std::vector<std::string>& arguments, bool keep_errors)
+    : child_(start(arguments, keep_errors)) {}
+
+WorkerProcess::~WorkerProcess() = default;
+
+bool WorkerProcess::alive() const { return child_->running(); }
 
 void WorkerProcess::reap() {
-  int status = 0;
-  if (pid_ > 0 && ::waitpid(pid_, &status, 0) == pid_) {
-    end_ = WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
-                               : fmt::format("exit code {}", WEXITSTATUS(status));
-  }
-  pid_ = -1;
+  if (alive()) end_ = child_->wait().str();
 }
 
 void WorkerProcess::kill() {
-  if (pid_ <= 0) return;
-  ::kill(-pid_, SIGKILL);  // the group: a driver may have started helpers
-  ::kill(pid_, SIGKILL);
+  child_->kill();
   reap();
 }
 
@@ -74,15 +47,9 @@ WorkerProcess::Answer WorkerProcess::ask(const std::string& line, double seconds
                                          bool (*interrupted)()) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
-  const std::string text = line + "\n";
-  for (size_t sent = 0; sent < text.size();) {
-    const ssize_t n = ::write(input_, text.data() + sent, text.size() - sent);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      kill();
-      return Answer::ended;
-    }
-    sent += static_cast<size_t>(n);
+  if (!child_->write(line + "\n")) {
+    kill();
+    return Answer::ended;
   }
   for (;;) {
     if (const size_t end = buffer_.find('\n'); end != std::string::npos) {
@@ -96,13 +63,7 @@ WorkerProcess::Answer WorkerProcess::ask(const std::string& line, double seconds
       kill();
       return Answer::timeout;
     }
-    pollfd waiting{output_, POLLIN, 0};
-    if (::poll(&waiting, 1, static_cast<int>(std::min(left, 0.2) * 1000) + 1) <= 0) continue;
-    char chunk[4096];
-    const ssize_t n = ::read(output_, chunk, sizeof(chunk));
-    if (n > 0)
-      buffer_.append(chunk, static_cast<size_t>(n));
-    else if (n == 0) {
+    if (!child_->read(buffer_, nullptr, std::min(left, 0.2)) && buffer_.find('\n') == std::string::npos) {
       reap();
       return Answer::ended;
     }

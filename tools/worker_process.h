@@ -6,9 +6,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "heddle/core/base/system/process.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -26,7 +28,7 @@ class WorkerProcess {
   // Sends a line and waits for the answer. After anything but `line` and `interrupted` the process is dead.
   // `interrupted` is asked a few times a second.
   Answer ask(const std::string& line, double seconds, std::string& answer, bool (*interrupted)());
-  bool alive() const { return pid_ > 0; }
+  bool alive() const;
   // "signal 6", "exit code 1": after `ended`.
   const std::string& end() const { return end_; }
   void kill();
@@ -34,8 +36,7 @@ class WorkerProcess {
  private:
   void reap();
 
-  int pid_ = -1;
-  int input_ = -1, output_ = -1;  // ends of the parent
+  std::unique_ptr<os::ChildProcess> child_;
   std::string buffer_, end_;
 };
 

@@ -1,8 +1,6 @@
 #include "heddle/train/fingerprint.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <link.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +14,7 @@
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/folders.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/system/library.h"
 
 namespace heddle::train {
 namespace {
@@ -30,15 +29,14 @@ constexpr uint64_t block_bytes = 64 << 10, large_bytes = 64 << 20, blocks = 64;
 
 uint64_t hash_block(int descriptor, const fs::path& path, uint64_t at, uint64_t bytes) {
   std::vector<char> block(bytes);
-  if (::lseek(descriptor, static_cast<off_t>(at), SEEK_SET) < 0 ||
-      read_fully(descriptor, block.data(), bytes) != static_cast<ssize_t>(bytes))
+  if (!os::seek_to(descriptor, at) || read_fully(descriptor, block.data(), bytes) != static_cast<int64_t>(bytes))
     fail(path);
   return hash_bytes(block.data(), block.size());
 }
 
 // Files larger than `whole_bytes` by blocks at equal distances.
 uint64_t hash_file(const fs::path& path, uint64_t whole_bytes) {
-  const Descriptor in(open_file(path.string(), O_RDONLY));
+  const Descriptor in(open_file(path.string(), FileAccess::read));
   if (!in) fail(path);
   std::error_code code;
   const uint64_t size = fs::file_size(path, code);
@@ -58,14 +56,8 @@ uint64_t hash_file(const fs::path& path, uint64_t whole_bytes) {
 }  // namespace
 
 std::string code_fingerprint() {
-  static const std::string text = [] {
-    Dl_info info{};
-    link_map* object = nullptr;
-    ::dladdr1(reinterpret_cast<const void*>(&code_fingerprint), &info, reinterpret_cast<void**>(&object),
-              RTLD_DL_LINKMAP);
-    const bool program = object == nullptr || object->l_name[0] == '\0';
-    return hex64(hash_file(program ? "/proc/self/exe" : object->l_name, std::numeric_limits<uint64_t>::max()));
-  }();
+  static const std::string text = hex64(hash_file(os::file_of_code(reinterpret_cast<const void*>(&code_fingerprint)),
+                                                  std::numeric_limits<uint64_t>::max()));
   return text;
 }
 

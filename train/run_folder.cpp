@@ -1,8 +1,6 @@
 #include "heddle/train/run_folder.h"
 
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -30,18 +28,18 @@ bool holds_run(const fs::path& folder) {
          fs::exists(folder / "checkpoints", code);
 }
 
-int open_or_fail(const std::string& path, int flags) {
-  const int descriptor = open_file(path, flags | O_CREAT);
+int open_or_fail(const std::string& path, FileAccess access) {
+  const int descriptor = open_file(path, access);
   if (descriptor < 0) fail(path, "open it");
   return descriptor;
 }
 
 // Bytes up to the last whole line.
-off_t whole_lines(int descriptor, const std::string& path) {
-  off_t end = ::lseek(descriptor, 0, SEEK_END);
+int64_t whole_lines(int descriptor, const std::string& path) {
+  int64_t end = os::seek_end(descriptor);
   if (end < 0) fail(path, "find its end");
   char c = 0;
-  while (end > 0 && ::pread(descriptor, &c, 1, end - 1) == 1 && c != '\n') --end;
+  while (end > 0 && os::read_at(descriptor, &c, 1, static_cast<uint64_t>(end - 1)) == 1 && c != '\n') --end;
   return end;
 }
 
@@ -66,25 +64,26 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
     remove_unfinished(path_);
     open_metrics();
   } catch (...) {
-    ::close(lock_);
+    os::close_file(lock_);
     throw;
   }
 }
 
 RunFolder::~RunFolder() {
-  if (metrics_ >= 0) ::close(metrics_);
-  ::close(lock_);
+  if (metrics_ >= 0) os::close_file(metrics_);
+  os::close_file(lock_);
 }
 
 std::string RunFolder::file(std::string_view name) const { return (fs::path(path_) / name).string(); }
 
 // The file stays: only the lock on it says anything.
 void RunFolder::lock() {
-  lock_ = open_or_fail(file(".lock"), O_RDWR);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  lock_ = open_or_fail(file(".lock"), FileAccess::update);
+  const os::Lock taken = os::lock_file(lock_);
+  if (taken == os::Lock::taken) return;
   const int reason = errno;
-  ::close(lock_);
-  if (reason == EWOULDBLOCK)
+  os::close_file(lock_);
+  if (taken == os::Lock::busy)
     throw ValueError(fmt::format("[run] {}: another process is training into this folder", path_));
   errno = reason;
   fail(path_, "lock it");
@@ -92,8 +91,8 @@ void RunFolder::lock() {
 
 void RunFolder::open_metrics() {
   const std::string path = file("metrics.jsonl");
-  metrics_ = open_or_fail(path, O_RDWR | O_APPEND);
-  if (::ftruncate(metrics_, whole_lines(metrics_, path)) != 0) fail(path, "cut off its unfinished line");
+  metrics_ = open_or_fail(path, FileAccess::append);
+  if (!os::cut_file(metrics_, whole_lines(metrics_, path))) fail(path, "cut off its unfinished line");
 }
 
 void RunFolder::write_config(const Config& config) const { write_file_atomically(file("config.toml"), config.str()); }

@@ -2,10 +2,9 @@
 // benchmark asks for the peer, so that no build needs them; the few declarations used here are copied from their
 // headers. (cuBLAS is no candidate of Heddle's own matmul: a device takes kernels in the dialect and nothing else, so a
 // library call could neither be recorded with other commands nor take an epilogue.)
-#include <dlfcn.h>
-
 #include "bench/peers/peers.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/library.h"
 
 namespace heddle::bench::cublas {
 namespace {
@@ -33,19 +32,26 @@ struct Api {
 
 template <class F>
 bool find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
+  function = reinterpret_cast<F>(os::find_symbol(library, name));
   return function != nullptr;
+}
+
+// By the system's own search, or in a toolkit's folder.
+void* open_cublas() {
+  void* blas = os::open_library(os::Vendor::cublas);
+  for (const std::string& folder : os::toolkit_folders()) {
+    for (const os::LibraryName& name : os::names_of(os::Vendor::cublas)) {
+      if (blas == nullptr) blas = os::open_library(folder + name.name);
+    }
+  }
+  return blas;
 }
 
 // Null where a library or a device is missing.
 const Api* api() {
   static const Api* const instance = []() -> const Api* {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    void* blas = nullptr;
-    for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
-                             "/usr/local/cuda/lib64/libcublas.so", "/usr/local/cuda/lib/libcublas.so"}) {
-      if (driver != nullptr && blas == nullptr) blas = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    }
+    void* driver = os::open_library(os::Vendor::cuda);
+    void* blas = driver != nullptr ? open_cublas() : nullptr;
     if (blas == nullptr) return nullptr;
     static Api a;
     const bool found = find(driver, "cuInit", a.init) && find(driver, "cuDeviceGet", a.device) &&

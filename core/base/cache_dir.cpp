@@ -1,8 +1,6 @@
 #include "heddle/core/base/cache_dir.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
@@ -17,6 +15,7 @@
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/hash.h"
 #include "heddle/core/base/print_error.h"
+#include "heddle/core/base/system/machine.h"
 
 namespace heddle {
 namespace {
@@ -55,10 +54,10 @@ void keep_within_limit(const std::string& root, uint64_t added) {
 
 // An open file, read whole.
 std::optional<std::vector<uint8_t>> read_all(int descriptor) {
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));
-  if (read_fully(descriptor, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) return std::nullopt;
+  const std::optional<os::FileFacts> facts = os::facts_of(descriptor);
+  if (!facts || !facts->regular) return std::nullopt;
+  std::vector<uint8_t> bytes(static_cast<size_t>(facts->bytes));
+  if (read_fully(descriptor, bytes.data(), bytes.size()) != static_cast<int64_t>(bytes.size())) return std::nullopt;
   return bytes;
 }
 
@@ -66,10 +65,8 @@ std::optional<std::vector<uint8_t>> read_all(int descriptor) {
 
 std::string cache_dir() {
   if (const char* dir = std::getenv("HEDDLE_CACHE_DIR")) return dir;
-  const char* xdg = std::getenv("XDG_CACHE_HOME");
-  if (xdg && *xdg) return std::string(xdg) + "/heddle";
-  const char* home = std::getenv("HOME");
-  return home && *home ? std::string(home) + "/.cache/heddle" : std::string();
+  const std::string folder = os::user_cache_folder();
+  return folder.empty() ? folder : folder + "/heddle";
 }
 
 uint64_t cache_limit_bytes() {
@@ -90,7 +87,7 @@ std::string DiskCache::path(std::string_view identity) const {
 std::optional<std::vector<uint8_t>> DiskCache::load(std::string_view identity) const {
   const std::string file = path(identity);
   if (file.empty()) return std::nullopt;
-  const Descriptor in(open_file(file, O_RDONLY));
+  const Descriptor in(open_file(file, FileAccess::read));
   if (!in) return std::nullopt;
   std::optional<std::vector<uint8_t>> bytes = read_all(in.number());
   std::optional<std::vector<uint8_t>> payload;
@@ -101,11 +98,7 @@ std::optional<std::vector<uint8_t>> DiskCache::load(std::string_view identity) c
     const size_t size = bytes->size() - sizeof found;
     if (same_entry(found, cache_header(owner_, identity, data, size, {}))) payload.emplace(data, data + size);
   }
-  if (payload) {
-    const timespec times[2] = {
-        {0, UTIME_NOW}, {0, UTIME_OMIT}};  // also where the file system does not keep the time of access by itself
-    ::futimens(in.number(), times);
-  }
+  if (payload) os::note_use(in.number());
   return payload;
 }
 

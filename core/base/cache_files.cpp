@@ -1,14 +1,11 @@
 #include "heddle/core/base/cache_files.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 
 #include "heddle/core/base/error.h"
@@ -16,6 +13,7 @@
 #include "heddle/core/base/folders.h"
 #include "heddle/core/base/hash.h"
 #include "heddle/core/base/shortened.h"
+#include "heddle/core/base/system/machine.h"
 
 namespace heddle {
 namespace {
@@ -39,12 +37,6 @@ struct PackHeader {
 
 std::string error_text(int code) { return std::strerror(code); }
 
-double seconds_since(const timespec& then) {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<double>(now.tv_sec - then.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec - then.tv_nsec);
-}
-
 std::vector<uint8_t> read_file(const std::string& path) {
   std::vector<uint8_t> bytes;
   if (!read_contents(path, bytes)) bytes.clear();
@@ -62,24 +54,25 @@ bool is_entry(const CacheHeader& header) {
 }
 
 std::string label_of(const CacheHeader& header) {
-  return std::string(header.label, ::strnlen(header.label, sizeof header.label));
+  const auto* const end = std::find(std::begin(header.label), std::end(header.label), '\0');
+  return {std::begin(header.label), end};
 }
 
 // What is known of one file; none when it is not an entry.
 std::optional<CacheEntry> describe(const fs::path& path, bool verify) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  const std::optional<os::FileFacts> facts = os::facts_of(path.string());
+  if (!facts || !facts->regular) return std::nullopt;
   CacheHeader header{};
-  const Descriptor in(open_file(path.string(), O_RDONLY));
-  const ssize_t got = in ? read_fully(in.number(), &header, sizeof header) : -1;
+  const Descriptor in(open_file(path.string(), FileAccess::read));
+  const int64_t got = in ? read_fully(in.number(), &header, sizeof header) : -1;
   const bool begins = std::memcmp(header.magic, entry_magic, sizeof entry_magic) == 0;
-  if (got < static_cast<ssize_t>(sizeof entry_magic) || !begins) return std::nullopt;
+  if (got < static_cast<int64_t>(sizeof entry_magic) || !begins) return std::nullopt;
   CacheEntry entry;
   entry.kind = path.parent_path().filename().string();
   entry.file = path.filename().string();
-  entry.bytes = static_cast<uint64_t>(status.st_size);
-  entry.idle_seconds = std::max(0.0, seconds_since(status.st_atim));
-  if (got != static_cast<ssize_t>(sizeof header) || !is_entry(header))
+  entry.bytes = facts->bytes;
+  entry.idle_seconds = std::max(0.0, facts->used);
+  if (got != static_cast<int64_t>(sizeof header) || !is_entry(header))
     return entry;  // cut, or of another format: an entry nobody can use
   entry.label = label_of(header);
   entry.owner = header.owner;
@@ -99,9 +92,9 @@ void each_file(const std::string& root, F&& visit) {
 }
 
 bool is_stale_temporary(const fs::path& path) {
-  struct stat status {};
-  return path.extension() == ".tmp" && ::stat(path.c_str(), &status) == 0 &&
-         seconds_since(status.st_mtim) > stale_seconds;
+  if (path.extension() != ".tmp") return false;
+  const std::optional<os::FileFacts> facts = os::facts_of(path.string());
+  return facts && facts->modified > stale_seconds;
 }
 
 template <class T>
@@ -211,16 +204,16 @@ bool same_entry(const CacheHeader& a, const CacheHeader& b) {
 
 std::string write_cache_file(const std::string& path, std::span<const std::pair<const void*, size_t>> parts) {
   static std::atomic<uint64_t> counter{0};
-  const std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter++);
-  const int descriptor = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
+  const std::string temporary = fmt::format("{}.{}.{}.tmp", path, os::process_id(), counter++);
+  const int descriptor = open_file(temporary, FileAccess::create_own);
   if (descriptor < 0) return error_text(errno);
   std::string reason;
   for (const auto& [data, bytes] : parts) {
     if (reason.empty() && !write_fully(descriptor, data, bytes)) reason = error_text(errno);
   }
-  if (::close(descriptor) != 0 && reason.empty()) reason = error_text(errno);
-  if (reason.empty() && ::rename(temporary.c_str(), path.c_str()) != 0) reason = error_text(errno);
-  if (!reason.empty()) ::unlink(temporary.c_str());
+  if (!os::close_file(descriptor) && reason.empty()) reason = error_text(errno);
+  if (reason.empty() && !os::replace_file(temporary, path)) reason = error_text(errno);
+  if (!reason.empty()) os::remove_file(temporary);
   return reason;
 }
 

@@ -6,19 +6,17 @@
 // Errors: as system calls, errno; the callers know what to say. Thread safety: may be called from any thread.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "heddle/core/base/system/files.h"
+
 namespace heddle {
 
-// As open(2) with O_CLOEXEC; -1 and errno when it fails.
-int open_file(const std::string& path, int flags, mode_t mode = 0666);
+using os::FileAccess;
+using os::open_file;
 
 // Closes at the end of its life; -1 is none.
 class Descriptor {
@@ -34,8 +32,8 @@ class Descriptor {
   int number_;
 };
 
-// As read(2), but less than `bytes` only at the end of the file.
-ssize_t read_fully(int descriptor, void* to, size_t bytes);
+// As os::read_some(), but less than `bytes` only at the end of the file.
+int64_t read_fully(int descriptor, void* to, size_t bytes);
 
 // All of it, or false and errno; then some of it may have been written.
 bool write_fully(int descriptor, const void* from, size_t bytes);
@@ -48,19 +46,18 @@ bool append_whole(int descriptor, std::string_view text);
 // read.
 template <class Content>
 bool read_contents(const std::string& path, Content& content) {
-  const Descriptor file(open_file(path, O_RDONLY));
+  const Descriptor file(open_file(path, FileAccess::read));
   if (!file) return false;
-  struct stat info {};
-  const bool sized =
-      ::fstat(file.number(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;  // files of /proc say 0
-  const size_t piece = sized ? static_cast<size_t>(info.st_size) + 1 : size_t{64} << 10;
-  ssize_t got = 0;
+  const std::optional<os::FileFacts> facts = os::facts_of(file.number());
+  const bool sized = facts && facts->regular && facts->bytes > 0;  // files of /proc say 0
+  const size_t piece = sized ? static_cast<size_t>(facts->bytes) + 1 : size_t{64} << 10;
+  int64_t got = 0;
   do {
     const size_t before = content.size();
     content.resize(before + piece);
     got = read_fully(file.number(), content.data() + before, piece);
     content.resize(before + (got > 0 ? static_cast<size_t>(got) : 0));
-  } while (got == static_cast<ssize_t>(piece));
+  } while (got == static_cast<int64_t>(piece));
   return got >= 0;
 }
 

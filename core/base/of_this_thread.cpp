@@ -1,10 +1,9 @@
 #include "heddle/core/base/of_this_thread.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include <memory>
 #include <new>
+
+#include "heddle/core/base/system/threads.h"
 
 namespace heddle {
 namespace {
@@ -22,21 +21,15 @@ void destroy_all() noexcept {
 struct MainThread {
   ~MainThread() { destroy_all(); }
 };
-bool is_main_thread() { return ::getpid() == ::gettid(); }
 void note_main_thread() {
   static thread_local const MainThread thread;
   static_cast<void>(thread);
 }
 // As the library is loaded, there is memory for that.
-[[maybe_unused]] const bool noted = is_main_thread() && (note_main_thread(), true);
+[[maybe_unused]] const bool noted = os::is_main_thread() && (note_main_thread(), true);
 
 void note_thread() {
-  static const pthread_key_t key = [] {
-    pthread_key_t made{};
-    if (::pthread_key_create(&made, [](void*) { destroy_all(); }) != 0) throw std::bad_alloc();
-    return made;
-  }();
-  if (::pthread_setspecific(key, &newest) != 0) throw std::bad_alloc();
+  if (!os::call_at_thread_end([] { destroy_all(); })) throw std::bad_alloc();
 }
 
 }  // namespace
@@ -44,7 +37,7 @@ void note_thread() {
 namespace detail {
 
 void notice_thread_end() {
-  if (newest == nullptr) is_main_thread() ? note_main_thread() : note_thread();
+  if (newest == nullptr) os::is_main_thread() ? note_main_thread() : note_thread();
 }
 
 void destroy_at_thread_end(OfThread* object) noexcept {

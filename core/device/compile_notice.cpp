@@ -1,7 +1,6 @@
 #include "heddle/core/device/compile_notice.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/base/seconds_since.h"
+#include "heddle/core/base/system/terminal.h"
 
 namespace heddle {
 namespace {
@@ -38,7 +38,7 @@ void say(const std::string& device, size_t compiled, size_t wanted) {
   const std::string kept = folder.empty() ? "Heddle keeps none (HEDDLE_CACHE_DIR is empty)"
                                           : fmt::format("they are kept in {} and the driver's own cache", folder);
   // A bar of progress may stand in this line of a terminal.
-  const char* fresh_line = ::isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "";
+  const char* fresh_line = os::is_terminal(os::Stream::error) ? "\r\x1b[K" : "";
   print_error("{}heddle: {} compiles kernels for the first time, {} of {} so far; {} (HEDDLE_QUIET=1 hides this)\n",
               fresh_line, device, compiled, wanted, kept);
 }

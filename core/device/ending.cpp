@@ -1,12 +1,11 @@
 #include "heddle/core/device/ending.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "heddle/core/base/of_this_thread.h"
+#include "heddle/core/base/system/threads.h"
 
 namespace heddle::ending {
 namespace {
@@ -29,8 +28,6 @@ using Idle = void (*)(const std::function<void()>& done);
 std::atomic<Wait> wait_for_devices{nullptr};
 std::atomic<Idle> while_idle{nullptr};
 
-bool is_main_thread() { return ::getpid() == ::gettid(); }
-
 void hold_others_back() {
   wanted = true;
   while_idle.load()([] {
@@ -46,9 +43,9 @@ struct Registered {
   Registered() { ++registered; }
   ~Registered() {
     --registered;
-    if (is_main_thread()) hold_others_back();
+    if (os::is_main_thread()) hold_others_back();
     wait_for_devices.load()();
-    if (!is_main_thread()) return;
+    if (!os::is_main_thread()) return;
     // What others blocked for has finished: they are about to come back, and then held back.
     for (const auto start = Clock::now(); blocking > 0 && Clock::now() - start < patience;)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -70,14 +67,14 @@ Blocking::Blocking() { ++blocking; }
 Blocking::~Blocking() { --blocking; }
 
 void give_way() {
-  if (wanted.load(std::memory_order_relaxed) && !is_main_thread())
+  if (wanted.load(std::memory_order_relaxed) && !os::is_main_thread())
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
 bool held_back() {
   if (!begun.load(std::memory_order_acquire)) return false;
   const bool held =
-      !is_main_thread() && Clock::now().time_since_epoch().count() - begun_at < Clock::duration(longest).count();
+      !os::is_main_thread() && Clock::now().time_since_epoch().count() - begun_at < Clock::duration(longest).count();
   if (!held && at_rest) {
     at_rest = false;
     --resting;

@@ -1,6 +1,5 @@
 #include "heddle/core/device/plugins.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,8 @@
 #include <filesystem>
 
 #include "heddle/core/base/folders.h"
+#include "heddle/core/base/system/library.h"
+#include "heddle/core/base/system/machine.h"
 #include "heddle/core/device/backend.h"
 
 namespace heddle {
@@ -16,27 +17,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "heddle_backend_";
-constexpr std::string_view suffix = ".so";
 
 bool is_plugin_name(const std::string& name) {
+  const std::string_view suffix = os::library_suffix;
   return name.starts_with(prefix) && name.ends_with(suffix) && name.size() > prefix.size() + suffix.size();
 }
 
 // Why the library at `path` was not taken; empty when it was.
 std::string load_one(Registry& registry, const std::string& path) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* reason = dlerror();
-    return fmt::format("cannot be loaded: {}", reason ? reason : "unknown reason");
-  }
-  auto abi = reinterpret_cast<int (*)()>(dlsym(library, "heddle_backend_abi"));
-  auto enter = reinterpret_cast<void (*)(Registry&)>(dlsym(library, "heddle_register_backend"));
+  std::string reason;
+  void* library = os::open_library(path, &reason);
+  if (!library) return fmt::format("cannot be loaded: {}", reason);
+  auto abi = reinterpret_cast<int (*)()>(os::find_symbol(library, "heddle_backend_abi"));
+  auto enter = reinterpret_cast<void (*)(Registry&)>(os::find_symbol(library, "heddle_register_backend"));
   if (!abi || !enter) {
-    dlclose(library);
+    os::close_library(library);
     return fmt::format("{} does not export {}", path, abi ? "heddle_register_backend" : "heddle_backend_abi");
   }
   if (int version = abi(); version != backend_abi_version) {
-    dlclose(library);
+    os::close_library(library);
     return fmt::format("{} was built for backend ABI {}, this library has {}", path, version, backend_abi_version);
   }
   try {
@@ -72,7 +71,7 @@ std::vector<fs::path> candidates(const std::string& folder, std::string& reason)
 std::vector<DeviceInfo> load_plugins(Registry& registry, const std::string& folders) {
   std::vector<DeviceInfo> failures;
   for (size_t at = 0; at <= folders.size();) {
-    size_t end = std::min(folders.find(':', at), folders.size());
+    size_t end = std::min(folders.find(os::list_separator, at), folders.size());
     std::string folder = folders.substr(at, end - at);
     at = end + 1;
     if (folder.empty()) continue;
@@ -81,7 +80,8 @@ std::vector<DeviceInfo> load_plugins(Registry& registry, const std::string& fold
     if (!reason.empty()) failures.push_back(failure("plugin", folder, reason));
     for (const fs::path& file : files) {
       std::string name = file.filename().string();
-      std::string id = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+      std::string id =
+          name.substr(prefix.size(), name.size() - prefix.size() - std::string_view(os::library_suffix).size());
       reason = load_one(registry, file.string());
       if (!reason.empty()) failures.push_back(failure(id, name, reason));
     }

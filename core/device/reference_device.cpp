@@ -1,14 +1,13 @@
 #include "heddle/core/device/reference_device.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
-#include "heddle/core/base/integers.h"
+#include "heddle/core/base/system/machine.h"
 #include "heddle/core/device/registry.h"
 #include "heddle/core/device/validate.h"
 
@@ -49,7 +48,7 @@ Caps ReferenceDevice::reference_caps() {
   Caps caps;
   caps.device_class = DeviceClass::reference;
   caps.target = Target::none;
-  caps.memory_bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  caps.memory_bytes = os::memory_bytes();
   caps.max_allocation_bytes = caps.memory_bytes;
   caps.max_binding_bytes = caps.memory_bytes;
   caps.buffer_alignment = alignment;
@@ -62,12 +61,12 @@ Caps ReferenceDevice::reference_caps() {
 ReferenceDevice::ReferenceDevice() : caps_(reference_caps()) {}
 
 ReferenceDevice::~ReferenceDevice() {
-  for (auto& [id, buffer] : buffers_) std::free(buffer.memory);
+  for (auto& [id, buffer] : buffers_) os::free_aligned(buffer.memory);
 }
 
 BufferId ReferenceDevice::alloc(uint64_t bytes) {
   check_allocation(bytes, caps_);
-  void* memory = std::aligned_alloc(alignment, round_up(bytes, alignment));
+  void* memory = os::allocate_aligned(alignment, bytes);
   if (!memory) throw OutOfMemory(fmt::format("[reference:0] no {} bytes of host memory", bytes));
   buffers_[++next_id_] = {memory, bytes};
   return BufferId{next_id_};
@@ -76,7 +75,7 @@ BufferId ReferenceDevice::alloc(uint64_t bytes) {
 void ReferenceDevice::free(BufferId buffer) {
   auto found = buffers_.find(static_cast<uint64_t>(buffer));
   if (found == buffers_.end()) return;
-  std::free(found->second.memory);
+  os::free_aligned(found->second.memory);
   buffers_.erase(found);
 }
 

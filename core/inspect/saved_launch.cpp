@@ -1,13 +1,13 @@
 #include "heddle/core/inspect/saved_launch.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/system/files.h"
 #include "heddle/core/contract/archive_kernel.h"
 
 namespace heddle {
@@ -102,7 +102,7 @@ std::string save_launch(const KernelSource& source, const Dispatch& dispatch, st
   const DiskCache cache = launches();
   const std::string path = cache.path(id);
   if (path.empty()) return "";
-  if (::access(path.c_str(), R_OK) != 0) cache.store(id, writer.bytes.data(), writer.bytes.size(), source.name);
+  if (!os::is_readable(path)) cache.store(id, writer.bytes.data(), writer.bytes.size(), source.name);
   return id;
 }
 

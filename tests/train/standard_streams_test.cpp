@@ -49,7 +49,7 @@ TEST(StandardStreams, NoFileTakesTheirNumbers) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "file", records = folder / "records";
   EXPECT_EQ(first_that_takes_a_stream({
-                [&] { return open_file(path, O_RDWR | O_CREAT) >= 3; },
+                [&] { return open_file(path, FileAccess::update) >= 3; },
                 [&] {
                   const AtomicFile file(path);
                   return streams_are_closed();
@@ -87,9 +87,9 @@ TEST(StandardStreams, NoFileTakesTheirNumbers) {
 
 TEST(Files, AnAppendThatFailsLeavesNothing) {
   const test::TemporaryFolder folder;
-  const Descriptor file(open_file(folder / "log", O_RDWR | O_CREAT | O_APPEND));
+  const Descriptor file(open_file(folder / "log", FileAccess::append));
   ASSERT_TRUE(append_whole(file.number(), "one\n"));
-  const Descriptor readable(open_file(folder / "log", O_RDONLY));
+  const Descriptor readable(open_file(folder / "log", FileAccess::read));
   EXPECT_FALSE(append_whole(readable.number(), "two\n"));
   EXPECT_EQ(errno, EBADF);
   std::string text;

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 // The one file above the device layer that asks backends' compilers for text (heddle kernel --print ptx).
 constexpr const char* compiler_caller = "tools/kernel_binary.cpp";
-constexpr const char* driver_opener = "tools/probe/probe.cpp";  // in the place of a backend, and links nothing of ours
+constexpr const char* driver_opener = "tools/probe/probe.cpp";  // in the place of a backend; of ours, what a system needs
 constexpr const char* driver_compiler = "tools/certify/radv_worker.cpp";  // a process that only compiles with a driver
 
 // Folder (or single file) -> folders it may include.
@@ -107,6 +107,20 @@ std::string below_root(const std::string& name) {
   return name.starts_with(include_root) ? name.substr(include_root.size()) : name;
 }
 
+// The one folder that knows the systems; its headers name nothing of one, but for windows_text.h.
+constexpr std::string_view systems = "core/base/system/";
+
+// What is wrong with a line for other systems than one; empty when nothing is.
+std::string system_complaint(const std::string& line) {
+  static const std::regex header(
+      "^\\s*#\\s*include\\s*<(sys/"
+      ".*|(unistd|dlfcn|link|fcntl|signal|poll|spawn|dirent|pthread|termios|sched|io|windows)"
+      "\\.h)>");
+  static const std::regex macro("^\\s*#.*\\b(_WIN32|__linux__|__APPLE__|__unix__|__MINGW32__)\\b");
+  if (std::regex_search(line, header)) return "a system's header outside of core/base/system";
+  return std::regex_search(line, macro) ? "a system's macro outside of core/base/system" : "";
+}
+
 // What is wrong with an #include line in a file of that folder; empty when nothing is.
 std::string complaint(const std::string& folder, const std::string& line) {
   static const std::regex pattern("^\\s*#\\s*include\\s*([<\"])([^>\"]+)[>\"]");
@@ -117,6 +131,7 @@ std::string complaint(const std::string& folder, const std::string& line) {
       folder != driver_compiler)
     return "driver header above the device layer";
   if (match[1] == "<") return {};
+  if (folder == driver_opener && below_root(name).starts_with(systems)) return {};
   const std::string target = first_part(below_root(name));
   if (allowed().count(target) == 0 && target != "heddle.h")
     return "quoted include that is not relative to the repository's root";
@@ -148,7 +163,7 @@ TEST(IncludeDirection, EveryFileKeepsTheLayers) {
   for (const auto& [folder, targets] : allowed()) {
     for (const fs::path& file : sources(folder)) {
       ++files;
-      const std::string name = fs::relative(file, HEDDLE_SOURCE_DIR).string();
+      const std::string name = fs::relative(file, HEDDLE_SOURCE_DIR).generic_string();
       const std::string& rule =
           name == compiler_caller || name == driver_opener || name == driver_compiler ? name : folder;
       std::ifstream in(file);
@@ -164,10 +179,27 @@ TEST(IncludeDirection, EveryFileKeepsTheLayers) {
   EXPECT_GT(lines, 200u);
 }
 
+TEST(IncludeDirection, SystemsAreKnownInOneFolder) {
+  for (const auto& [folder, targets] : allowed()) {
+    for (const fs::path& path : sources(folder)) {
+      const std::string file = fs::relative(path, HEDDLE_SOURCE_DIR).generic_string();
+      if (file.starts_with(systems)) continue;
+      std::ifstream in(path);
+      std::string line;
+      for (int number = 1; std::getline(in, line); ++number)
+        EXPECT_EQ(system_complaint(line), "") << file << ":" << number << ": " << line;
+    }
+  }
+  EXPECT_NE(system_complaint("#include <unistd.h>"), "");
+  EXPECT_NE(system_complaint("#include <sys/stat.h>"), "");
+  EXPECT_NE(system_complaint("#if defined(_WIN32)"), "");
+  EXPECT_EQ(system_complaint("#include <csignal>"), "");
+}
+
 TEST(IncludeDirection, TheRoomsOfCoreKeepTheirOrder) {
   std::set<size_t> seen;
   for (const fs::path& path : sources("core")) {
-    const std::string file = fs::relative(path, HEDDLE_SOURCE_DIR).string();
+    const std::string file = fs::relative(path, HEDDLE_SOURCE_DIR).generic_string();
     seen.insert(room_of(file));
     std::ifstream in(path);
     std::string line;
@@ -195,7 +227,7 @@ std::string module_of(const std::string& path) { return path.substr(0, path.rfin
 Includes modules_of_core() {
   Includes modules;
   for (const fs::path& path : sources("core")) {
-    const std::string module = module_of(fs::relative(path, HEDDLE_SOURCE_DIR).string());
+    const std::string module = module_of(fs::relative(path, HEDDLE_SOURCE_DIR).generic_string());
     std::set<std::string>& targets = modules[module];
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);) {
@@ -284,6 +316,7 @@ TEST(IncludeDirection, TheRuleItself) {
   EXPECT_NE(complaint("core", "#include \"heddle/backend_vulkan/device.h\""), "");
   EXPECT_NE(complaint("core", "#include <vulkan/vulkan.h>"), "");
   EXPECT_NE(complaint(driver_opener, "#include \"heddle/core/base/shape.h\""), "");
+  EXPECT_EQ(complaint(driver_opener, "#include \"heddle/core/base/system/library.h\""), "");
   EXPECT_NE(complaint(driver_compiler, "#include \"heddle/backend_vulkan/device.h\""), "");
   EXPECT_NE(complaint("nn", "#include \"CL/cl.h\""), "");
   EXPECT_NE(complaint("tools", "#include <cuda.h>"), "");

@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/library.h"
+#include "heddle/core/base/system/machine.h"
 #include "tools/cli.h"
 
 #ifdef HEDDLE_HAS_VULKAN
-#include <dlfcn.h>
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 #endif
@@ -49,15 +50,15 @@ constexpr const char* manifests[] = {"/usr/share/vulkan/icd.d/radeon_icd.x86_64.
                                      "/usr/share/vulkan/icd.d/radeon_icd.aarch64.json"};
 
 void choose_driver(const std::string& family) {
-  ::setenv("RADV_FORCE_FAMILY", family.c_str(), 1);
-  ::setenv("MESA_SHADER_CACHE_DISABLE", "true", 1);  // a shader of the cache has no text
+  os::set_variable("RADV_FORCE_FAMILY", family);
+  os::set_variable("MESA_SHADER_CACHE_DISABLE", "true");  // a shader of the cache has no text
   if (std::getenv("HEDDLE_RADV_ICD") != nullptr) {
-    ::setenv("VK_ICD_FILENAMES", std::getenv("HEDDLE_RADV_ICD"), 1);
+    os::set_variable("VK_ICD_FILENAMES", std::getenv("HEDDLE_RADV_ICD"));
     return;
   }
   for (const char* manifest : manifests) {
     if (!std::filesystem::exists(manifest)) continue;
-    ::setenv("VK_ICD_FILENAMES", manifest, 1);
+    os::set_variable("VK_ICD_FILENAMES", manifest);
     return;
   }
   throw DeviceUnavailable("[certify] RADV is not installed (Debian: mesa-vulkan-drivers)");
@@ -110,9 +111,9 @@ VkDevice make_device(Vulkan& vk, VkPhysicalDevice physical) {
 }
 
 Vulkan open_vulkan() {
-  void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* library = os::open_library(os::Vendor::vulkan);
   if (library == nullptr) throw DeviceUnavailable("[certify] libvulkan.so.1 not found");
-  const auto find = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
+  const auto find = reinterpret_cast<PFN_vkGetInstanceProcAddr>(os::find_symbol(library, "vkGetInstanceProcAddr"));
   if (find == nullptr) throw DeviceUnavailable("[certify] libvulkan.so.1 lacks vkGetInstanceProcAddr");
   const VkInstance instance = make_instance(find);
   Vulkan vk;

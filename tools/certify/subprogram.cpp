@@ -1,100 +1,76 @@
 #include "tools/certify/subprogram.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/files.h"
+#include "heddle/core/base/system/machine.h"
+#include "heddle/core/base/system/process.h"
 
 namespace heddle::tools::certify {
 namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void become(std::vector<char*> words, const std::string& folder,
-                         const std::vector<std::pair<std::string, std::string>>& variables, int output) {
-  ::setpgid(0, 0);
-  const int null = ::open("/dev/null", O_RDONLY);
-  if (null >= 0) ::dup2(null, STDIN_FILENO);
-  ::dup2(output, STDOUT_FILENO);
-  ::dup2(output, STDERR_FILENO);
-  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-  if (::chdir(folder.c_str()) == 0) ::execv(words[0], words.data());
-  ::_exit(127);
-}
+constexpr int ran_too_long = 124;
 
-int exit_code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+// Until its output has ended; false when it had not after the time, and is dead now.
+bool read_all(os::ChildProcess& child, double seconds, std::string& output) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
+    if (left <= 0) {
+      child.kill();
+      return false;
+    }
+    if (!child.read(output, nullptr, left)) return true;
+  }
+}
 
 }  // namespace
 
 std::string find_program(const std::string& name, const std::vector<std::string>& folders) {
   const char* path = std::getenv("PATH");
   std::string all = path != nullptr ? path : "/usr/bin:/bin";
-  for (const std::string& folder : folders) all += ":" + folder;
+  for (const std::string& folder : folders) all += os::list_separator + folder;
   for (size_t at = 0; at <= all.size();) {
-    const size_t end = std::min(all.find(':', at), all.size());
-    const std::string file = all.substr(at, end - at) + "/" + name;
-    if (end > at && ::access(file.c_str(), X_OK) == 0) return file;
+    const size_t end = std::min(all.find(os::list_separator, at), all.size());
+    const std::string file = all.substr(at, end - at) + "/" + name + os::program_suffix;
+    if (end > at && os::is_executable(file)) return file;
     at = end + 1;
   }
   return {};
 }
 
 Finished run_program(const std::vector<std::string>& words, const std::string& folder,
-                     const std::vector<std::pair<std::string, std::string>>& variables, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw DeviceError(fmt::format("[certify] pipe: {}", std::strerror(errno)));
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  const int pid = ::fork();
-  if (pid == 0) become(std::move(arguments), folder, variables, ends[1]);
-  ::close(ends[1]);
-  if (pid < 0) {
-    ::close(ends[0]);
-    throw DeviceError(fmt::format("[certify] cannot start {}: {}", words.at(0), std::strerror(errno)));
-  }
+                     const std::vector<std::pair<std::string, std::string>>& variables, double seconds) try {
+  os::ChildOptions options;
+  options.error = os::ChildStream::output;
+  options.folder = folder;
+  options.variables = variables;
+  os::ChildProcess child(words.at(0), words, options);
   Finished finished;
-  bool late = false;
-  for (char chunk[4096];;) {
-    const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
-    pollfd waiting{ends[0], POLLIN, 0};
-    if (left <= 0) {
-      ::kill(-pid, SIGKILL);
-      late = true;
-      break;
-    }
-    if (::poll(&waiting, 1, static_cast<int>(left * 1000) + 1) <= 0) continue;
-    const ssize_t n = ::read(ends[0], chunk, sizeof(chunk));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    finished.output.append(chunk, static_cast<size_t>(n));
-  }
-  ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  finished.exit_code = late ? 124 : exit_code_of(status);
+  const bool ended = read_all(child, seconds, finished.output);
+  const os::ChildEnd& end = child.wait();
+  finished.exit_code = !ended ? ran_too_long : end.signal != 0 ? 128 + end.signal : end.exit_code;
   return finished;
+} catch (const std::system_error& error) {
+  throw DeviceError(fmt::format("[certify] cannot start {}: {}", words.at(0), error.code().message()));
 }
 
-ScratchFolder::ScratchFolder() {
-  std::string name = (fs::temp_directory_path() / "heddle-certify-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
+ScratchFolder::ScratchFolder()
+    : path_(os::make_scratch_folder((fs::temp_directory_path() / "heddle-certify").string())) {
+  if (path_.empty())
     throw IoError(fmt::format("[certify] cannot make a folder in {}: {}", fs::temp_directory_path().string(),
                               std::strerror(errno)));
-  path_ = name;
 }
 
 ScratchFolder::~ScratchFolder() {

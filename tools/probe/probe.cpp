@@ -1,14 +1,14 @@
 // heddle-probe opencl|vulkan: opens every device of the installed drivers and says "heddle-probe: alive". Run by
-// core/device/driver_probe.cpp in the place of a program that would die with a driver. Links nothing but the C library:
-// loaders are opened at run time.
-#include <dlfcn.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
+// core/device/driver_probe.cpp in the place of a program that would die with a driver. Links nothing but the standard
+// library and two files of core/base/system: loaders are opened at run time.
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
+
+#include "heddle/core/base/system/library.h"
+#include "heddle/core/base/system/sacrifice.h"
 
 #ifdef HEDDLE_HAS_OPENCL
 #define CL_TARGET_OPENCL_VERSION 120
@@ -23,10 +23,10 @@ namespace {
 
 #ifdef HEDDLE_HAS_OPENCL
 void open_opencl() {
-  void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) library = dlopen("libOpenCL.so", RTLD_NOW | RTLD_LOCAL);
+  void* library = heddle::os::open_library(heddle::os::Vendor::opencl);
   if (!library) return;
-#define HEDDLE_FIND(name) const auto name = reinterpret_cast<decltype(&::cl##name)>(dlsym(library, "cl" #name))
+#define HEDDLE_FIND(name) \
+  const auto name = reinterpret_cast<decltype(&::cl##name)>(heddle::os::find_symbol(library, "cl" #name))
   HEDDLE_FIND(GetPlatformIDs);
   HEDDLE_FIND(GetDeviceIDs);
   HEDDLE_FIND(CreateContext);
@@ -62,10 +62,10 @@ bool offers_portability(PFN_vkGetInstanceProcAddr find) {
 }
 
 void open_vulkan() {
-  void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) library = dlopen("libvulkan.so", RTLD_NOW | RTLD_LOCAL);
+  void* library = heddle::os::open_library(heddle::os::Vendor::vulkan);
   if (!library) return;
-  const auto find = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
+  const auto find =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(heddle::os::find_symbol(library, "vkGetInstanceProcAddr"));
   if (!find) return;
   VkInstance instance = VK_NULL_HANDLE;
 #define HEDDLE_FIND(name) const auto name = reinterpret_cast<PFN_vk##name>(find(instance, "vk" #name))
@@ -113,9 +113,7 @@ void open_vulkan() {
 
 int main(int count, char** arguments) {
   if (count != 2) return 2;
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  alarm(120);  // whoever asked may be gone
+  heddle::os::expect_to_die(120);  // whoever asked may be gone
 #ifdef HEDDLE_HAS_OPENCL
   if (std::strcmp(arguments[1], "opencl") == 0) open_opencl();
 #endif
@@ -125,5 +123,5 @@ int main(int count, char** arguments) {
   // On a line of its own: a driver may have left one unfinished.
   std::printf("\nheddle-probe: alive\n");
   std::fflush(stdout);
-  _exit(0);
+  std::_Exit(0);
 }

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/system/files.h"
+#include "heddle/core/base/system/machine.h"
+
+extern char** environ;
+
+namespace heddle::os {
+
+const char list_separator = ':';
+const char* const program_suffix = "";
+
+uint64_t memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), bytes = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) : 0;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string system_name() {
+  utsname names{};
+  ::uname(&names);
+  return fmt::format("{} {} {}", names.sysname, names.release, names.machine);
+}
+
+// What stands behind "model name" in Linux's list of processors.
+std::string processor_name() {
+  std::string text;
+  read_contents("/proc/cpuinfo", text);
+  constexpr std::string_view field = "\nmodel name";
+  const size_t line = text.find(field), colon = line == std::string::npos ? line : text.find(": ", line);
+  return colon == std::string::npos ? "" : text.substr(colon + 2, text.find('\n', colon) - colon - 2);
+}
+
+std::string system_stamp() {
+  utsname system{};
+  ::uname(&system);
+  const std::optional<FileFacts> root = facts_of("/");
+  return fmt::format("{} {}\n/ {}\n{}", system.release, ::getuid(), root ? root->stamp : "absent",
+                     ::access("/sys/devices/system/cpu", F_OK) == 0 ? "/sys" : "no /sys");
+}
+
+int process_id() { return ::getpid(); }
+
+std::string program_file() { return "/proc/self/exe"; }
+
+std::vector<std::string> arguments(int argc, char** argv) { return {argv, argv + argc}; }
+
+std::vector<std::string> command_line() {
+  std::string text;
+  read_contents("/proc/self/cmdline", text);
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\0', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+std::vector<std::string> variables() {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);
+  return all;
+}
+
+void set_variable(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+
+std::string user_cache_folder() {
+  const char* const xdg = std::getenv("XDG_CACHE_HOME");
+  if (xdg != nullptr && *xdg != '\0') return xdg;
+  const char* const home = std::getenv("HOME");
+  return home != nullptr && *home != '\0' ? std::string(home) + "/.cache" : std::string();
+}
+
+void* allocate_aligned(size_t alignment, size_t bytes) {
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+void free_aligned(void* memory) { std::free(memory); }
+
+bool is_failed_mapping(const void* mapping) { return mapping == MAP_FAILED; }
+
+}  // namespace heddle::os

@@ -1,0 +1,35 @@
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "heddle/core/base/system/threads.h"
+
+namespace heddle::os {
+
+void raise_thread_stacks() {
+#ifdef __GLIBC__
+  constexpr size_t least = size_t{8} << 20;
+  pthread_attr_t attributes;
+  if (pthread_getattr_default_np(&attributes) != 0) return;
+  size_t bytes = 0;
+  if (pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < least &&
+      pthread_attr_setstacksize(&attributes, least) == 0) {
+    pthread_setattr_default_np(&attributes);
+  }
+  pthread_attr_destroy(&attributes);
+#endif
+}
+
+bool is_main_thread() { return ::getpid() == ::gettid(); }
+
+bool call_at_thread_end(void (*last)()) {
+  struct Key {
+    pthread_key_t key{};
+    bool made = ::pthread_key_create(&key, [](void* function) { reinterpret_cast<void (*)()>(function)(); }) == 0;
+  };
+  static const Key key;
+  return key.made && ::pthread_setspecific(key.key, reinterpret_cast<void*>(last)) == 0;
+}
+
+}  // namespace heddle::os
