@@ -113,6 +113,8 @@ FUNC hk_vec4 hk_zip_high(hk_vec4 a, hk_vec4 b) { return hk_vec4{a.z, b.z, a.w, b
 #endif
 //@ MULHI
 #define MULHI(a, b) __umulhi(a, b)
+//@ ROLLED
+#define ROLLED _Pragma("unroll 1")
 //@ FMA
 FUNC float hk_fma(float a, float b, float c) { return fmaf(a, b, c); }
 FUNC double hk_fma(double a, double b, double c) { return fma(a, b, c); }

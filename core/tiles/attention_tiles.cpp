@@ -39,22 +39,31 @@ void add_features(Row& row, const AttentionSizes& s) {
   row["DROPOUT"] = s.dropout;
 }
 
-// Four outputs of a tile a lane where the group then has at least a subgroup of lanes.
-Row tile_row(int64_t row_count, int64_t column_count) {
+// Columns of a tile that a lane takes: four where the group then has at least a subgroup of lanes. A thread of Intel's
+// has 128 registers of 32 bytes for all of its lanes: two, since of four the compiler spills (docs/certificates.md).
+int64_t columns_of_lane(const Caps& caps, int64_t column_count) {
+  constexpr uint32_t intel = 0x8086;
+  return column_count >= 32 && caps.vendor_id != intel ? 4 : 2;
+}
+
+// Narrow tiles are those of long rows, which fill shared memory: one group is all that a compute unit then holds, and
+// with two rows a lane it has twice the lanes and half the sums in registers.
+Row tile_row(const Caps& caps, int64_t row_count, int64_t column_count) {
   return {{"SCHEDULE", tiles},
           {"QB", row_count},
           {"KB", column_count},
-          {"RM", row_count >= 32 ? 4 : 2},
-          {"RN", column_count >= 32 ? 4 : 2}};
+          {"RM", column_count >= 32 ? 4 : 2},
+          {"RN", columns_of_lane(caps, column_count)}};
 }
 
 // The largest tiles whose shared arrays fit, or a row per lane.
 Row pick_gpu(const Caps& caps, const AttentionSizes& s) {
   const int64_t size = size_for(s.size);
   for (const auto& [q, k] : {std::pair<int64_t, int64_t>{64, 32}, {32, 32}, {16, 16}}) {
-    const int64_t shared = 4 * (size * (q + 1) + size * (k + 1) + k * (q + 1) + 2 * q * k / (k >= 32 ? 4 : 2));
+    const int64_t row_lanes = k / columns_of_lane(caps, k);
+    const int64_t shared = 4 * (size * (q + 1) + size * (k + 1) + k * (q + 1) + 2 * q * row_lanes);
     if (q > 16 && s.queries <= q / 2) continue;
-    if (shared <= static_cast<int64_t>(caps.shared_bytes) && size % (k / (k >= 32 ? 4 : 2)) == 0) return tile_row(q, k);
+    if (shared <= static_cast<int64_t>(caps.shared_bytes) && size % row_lanes == 0) return tile_row(caps, q, k);
   }
   return any_rows;
 }
@@ -63,7 +72,7 @@ Row pick_gpu_gradient(const Caps& caps, const AttentionSizes& s) {
   const int64_t size = size_for(s.size);
   for (const auto& [q, k] : {std::pair<int64_t, int64_t>{32, 32}, {32, 16}, {16, 16}}) {
     const int64_t shared = 4 * (2 * size * (q + 1) + 2 * size * (k + 1) + 2 * k * (q + 1));
-    if (shared <= static_cast<int64_t>(caps.shared_bytes)) return tile_row(q, k);
+    if (shared <= static_cast<int64_t>(caps.shared_bytes)) return tile_row(caps, q, k);
   }
   return any_rows;
 }
