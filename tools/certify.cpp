@@ -11,9 +11,11 @@
 #include "heddle/core/base/print_error.h"
 #include "tools/certify/cases.h"
 #include "tools/certify/certificate.h"
+#include "tools/certify/compare.h"
 #include "tools/certify/compilers.h"
 #include "tools/certify/family_device.h"
 #include "tools/certify/radv_worker.h"
+#include "tools/certify/rank_correlation.h"
 #include "tools/cli.h"
 #include "tools/output.h"
 
@@ -24,7 +26,8 @@ using namespace certify;
 
 struct CertifyOptions {
   std::vector<std::string> subjects, compilers, archs;
-  std::string against, from, worker;
+  std::string against, from, worker, measure;
+  int64_t size = 2048, schedules = 30;
   bool json = false, markdown = false;
 };
 
@@ -81,7 +84,7 @@ bool run_case(const Case& c, DeviceContext& device) {
 Certificate certified(VendorCompiler& compiler, const KernelSource& source, const GpuFamily& family) {
   try {
     return certificate_of(compiler.compile(source, family), family);
-  } catch (const CompileError& error) {
+  } catch (const DeviceError& error) {  // of the compiler, or of its disassembler: the others go on
     Certificate c;
     c.compiler = certify::name_of(family.vendor);
     c.arch = family.arch;
@@ -196,7 +199,45 @@ Certificates stored(const CertifyOptions& o, const std::vector<const Case*>& cas
   return all;
 }
 
+void print_compared(const CertifyOptions& o, const Compared& c) {
+  if (o.json)
+    return print_json({{"schedule", c.schedule},
+                       {"predicted", c.predicted},
+                       {"seconds", c.seconds},
+                       {"fraction", c.fraction},
+                       {"spill_bytes", c.spill_bytes}});
+  print_out(fmt::format("{:<44} predicted {:.3f}, measured {:.3f} of peak ({:.3g} ms)\n", c.schedule, c.predicted,
+                        c.fraction, c.seconds * 1e3));
+}
+
+// The model beside a device: docs/design.md 5b.
+void compare_with_device(const CertifyOptions& o) {
+  if (o.size < 128 || o.size > 16384) throw ValueError(fmt::format("[certify] --size {}: 128 to 16384", o.size));
+  if (o.archs.size() > 1) throw ValueError("[certify] --measure takes one --arch, the device's");
+  DeviceContext& device = open_device(o.measure, true);
+  const GpuFamily& family = family_of(device.caps(), o.archs.empty() ? "" : o.archs[0]);
+  const std::vector<Present> present = present_compilers({family.vendor});
+  if (const std::string lacks = present[0].compiler->incomplete(); !lacks.empty())
+    throw DeviceUnavailable("[certify] the model counts instructions; " + lacks);
+  std::vector<double> predicted, measured;
+  for (const Bindings& tunables : compared_schedules(device.caps(), static_cast<size_t>(o.schedules))) {
+    const Compared row = compare(*present[0].compiler, family, device, tunables, o.size);
+    print_compared(o, row);
+    predicted.push_back(row.predicted);
+    measured.push_back(row.fraction);
+  }
+  const double correlation = rank_correlation(predicted, measured);
+  if (o.json)
+    return print_json({{"device", device.id()},
+                       {"arch", family.arch},
+                       {"schedules", predicted.size()},
+                       {"rank_correlation", correlation}});
+  fmt::print("rank correlation {:.2f} over {} schedules of matmul {}x{}x{} f32 on {} (model of {})\n", correlation,
+             predicted.size(), o.size, o.size, o.size, device.id(), family.arch);
+}
+
 void run(const CertifyOptions& o) {
+  if (!o.measure.empty()) return compare_with_device(o);
   const std::vector<const Case*> cases = find_cases(o.subjects);
   const std::vector<const GpuFamily*> families = find_families(parse_vendors(o.compilers), o.archs);
   const Certificates before = o.against.empty() ? Certificates() : read_certificates(o.against);
@@ -218,6 +259,12 @@ void add_certify(Cli& cli) {
   command->add_option("--arch", o.archs, "Of their architectures only these, e.g. sm_90,navi21,dg2")->delimiter(',');
   command->add_option("--against", o.against, "A file that --json wrote: print only what changed");
   command->add_option("--from", o.from, "Rows of a file that --json wrote, instead of compiling");
+  command->add_option("--measure", o.measure,
+                      "A device, e.g. cuda:0: time 30 schedules of matmul there, beside what the model predicts");
+  command->add_option("--schedules", o.schedules, "Of --measure: how many")
+      ->check(CLI::Range(2, 100))
+      ->capture_default_str();
+  command->add_option("--size", o.size, "Of --measure: rows and columns of the matrices")->capture_default_str();
   command->add_flag("--markdown", o.markdown, "Print docs/certificates.md");
   command->add_option("--worker", o.worker)->group("");
   add_json_option(*command, o.json);

@@ -20,6 +20,7 @@ pack() {
   ldd "$bundle"/bin/* | awk '/=> \//{print $3}' | sort -u \
     | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | xargs -r -I{} cp -L {} "$bundle/lib/"
   cp -L /usr/lib/*/libvulkan.so.1 "$bundle/lib/" 2>/dev/null || echo "gpu_check: no Vulkan loader to carry" >&2
+  cp -L "$(command -v nvdisasm)" "$bundle/bin/" 2>/dev/null || echo "gpu_check: no nvdisasm to carry (PyPI: nvidia-cuda-nvdisasm)" >&2
   strip --strip-unneeded "$bundle"/bin/* "$bundle"/lib/* 2>/dev/null || true
   [ -d ../shared/data/mnist ] && cp -r ../shared/data/mnist "$bundle/mnist"
   du -sh "$bundle"
@@ -44,7 +45,7 @@ run() {
   [ -x "$bundle/bin/heddle" ] || { echo "gpu_check: $bundle/ is not here; run 'tools/gpu_check.sh pack' first and carry it" >&2; exit 1; }
   mkdir -p "$out" "$logs"
   : >"$out/gpu_check.log"
-  export LD_LIBRARY_PATH="$PWD/$bundle/lib:${LD_LIBRARY_PATH:-}" HEDDLE_CACHE_DIR="$PWD/$bundle/cache"
+  export PATH="$PWD/$bundle/bin:$PATH" LD_LIBRARY_PATH="$PWD/$bundle/lib:${LD_LIBRARY_PATH:-}" HEDDLE_CACHE_DIR="$PWD/$bundle/cache"
   local icd=/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json
   [ -f "$icd" ] && export VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv || echo "gpu_check: no nvidia-smi here"
@@ -74,6 +75,11 @@ run() {
     tail -n 4 "$logs/train-$name.log"
     cat "$figures"
   done
+  # The static model beside the device: 30 schedules and their rank correlation.
+  if [[ " ${devices[*]} " == *" cuda:0 "* ]]; then
+    part model 120 "$bundle/bin/heddle" certify --measure cuda:0
+    tail -n 1 "$logs/model.log"
+  fi
   if [ ${#devices[@]} -gt 0 ]; then
     for group in kernels conformance autograd parity; do
       part "$group" 60 "$bundle/bin/heddle_tests_$group" --gtest_filter='*cuda*:*vulkan*:*OnDevice*:*Device*' \

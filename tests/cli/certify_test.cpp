@@ -93,13 +93,6 @@ TEST_P(CertifyWith, ShowsWhatChanged) {
   EXPECT_EQ(other.out_lines().size(), 2u) << other.out;
 }
 
-// Kernels that are known to spill, with the compiler that was there when they were found; a row that spills no more
-// goes from here. docs/certificates.md has them for all architectures.
-const std::set<std::string>& known_to_spill() {
-  static const std::set<std::string> known = {"body_lu_panel (4 of 256x256 f32) on sm_80"};
-  return known;
-}
-
 TEST_P(CertifyWith, NoShippedChoiceSpills) {
   std::vector<std::string> arguments = KernelFile::builtin_names();
   arguments.push_back("--json");
@@ -116,7 +109,7 @@ TEST_P(CertifyWith, NoShippedChoiceSpills) {
                              row["arch"].get<std::string>();
     if (row.contains("failure"))
       ADD_FAILURE() << name << ": " << row["failure"];
-    else if (!known_to_spill().contains(name))
+    else
       EXPECT_EQ(row["spill_bytes"], 0) << name;
   }
   const std::vector<std::string> bodies = KernelFile::builtin_names();
@@ -164,6 +157,57 @@ TEST(Certify, FilesThatHoldNoCertificatesAreOneLine) {
   expect_user_error({"certify", "--from", folder / "x.json"}, "line 1: no certificate");
   std::ofstream(folder / "y.json") << "\n";
   expect_user_error({"certify", "--from", folder / "y.json"}, "holds no certificates");
+}
+
+// Files of several runs may be joined: what was compiled again counts, compilers are named once.
+TEST(Certify, TheLastOfEqualRowsCounts) {
+  const test::TemporaryFolder folder;
+  const auto row = [](const char* arch, int registers) {
+    return Json{{"kernel", "k"},          {"case", "c"},       {"compiler", "nvidia"},
+                {"arch", arch},           {"subject", "scan"}, {"registers", registers},
+                {"spill_bytes", 0},       {"shared_bytes", 0}, {"occupancy", 1},
+                {"instructions", nullptr}}
+        .dump();
+  };
+  const std::string sum = R"({"kernels":1,"failed":0,"spilling":0,"compilers":["nvidia: NVRTC 13.0"]})";
+  std::ofstream(folder / "rows.json") << row("sm_80", 10) << '\n'
+                                      << row("sm_90", 20) << '\n'
+                                      << sum << '\n'
+                                      << row("sm_80", 30) << '\n'
+                                      << sum << '\n';
+  const Finished run = run_heddle({"certify", "--from", folder / "rows.json", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<std::string> lines = run.out_lines();
+  ASSERT_EQ(lines.size(), 3u) << run.out;
+  EXPECT_EQ(Json::parse(lines[0])["registers"], 30);
+  EXPECT_EQ(Json::parse(lines[1])["registers"], 20);
+  EXPECT_EQ(Json::parse(lines[2])["compilers"].size(), 1u);
+}
+
+// The model beside a device: what it needs to know is asked for, and every schedule is a row.
+TEST(Certify, MeasureAsksForTheFamilyOfADevice) {
+  expect_user_error({"certify", "--measure", "opencl:0", "--size", "128"},
+                    "name the family that the device belongs to");
+  expect_user_error({"certify", "--measure", "opencl:0", "--size", "8"}, "--size 8: 128 to 16384");
+}
+
+TEST(Certify, MeasurePrintsEveryScheduleBesideItsPrediction) {
+  const Finished run = run_heddle(
+      {"certify", "--measure", "opencl:0", "--arch", "navi21", "--size", "128", "--schedules", "3", "--json"});
+  if (run.exit_code == 2) GTEST_SKIP() << run.err;
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<std::string> lines = run.out_lines();
+  ASSERT_EQ(lines.size(), 4u) << run.out;
+  std::set<std::string> schedules;
+  for (size_t i = 0; i < 3; ++i) {
+    const Json row = Json::parse(lines[i]);
+    schedules.insert(row["schedule"].get<std::string>());
+    EXPECT_GT(row["predicted"], 0) << row;
+    EXPECT_LE(row["predicted"], 1) << row;
+    EXPECT_GT(row["seconds"], 0) << row;
+  }
+  EXPECT_EQ(schedules.size(), 3u);
+  EXPECT_EQ(Json::parse(lines[3])["schedules"], 3);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@ if(TARGET heddle_bench)
 endif()
 
 # What of `heddle certify` needs no compiler.
-foreach(part gcn gen gpu_families listing model sass)
+foreach(part gcn gen gpu_families listing model rank_correlation sass)
   target_sources(heddle_tests_unit PRIVATE ${PROJECT_SOURCE_DIR}/tools/certify/${part}.cpp)
 endforeach()
 

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "heddle/core/base/error.h"
 #include "tools/certify/compilers.h"
 #include "tools/certify/isa.h"
+#include "tools/certify/model.h"
 #include "tools/cli.h"
 #include "tools/kernel_binary.h"
 #include "tools/worker_process.h"
@@ -17,22 +17,7 @@ namespace {
 
 bool never() { return false; }
 
-constexpr double seconds_to_start = 60, seconds_to_compile = 120;
-
-// By registers of a SIMD (GCN's compute units have four, RDNA's two) and shared memory of the unit. Mesa 22.3's own
-// figure, "Subgroups per SIMD", counts subgroups of 32 lanes on RDNA for code of 64.
-double occupancy_of(const GpuFamily& family, int registers, int64_t shared, uint32_t group) {
-  const UnitRates& unit = family.rates;
-  const double simds = family.arch.starts_with("polaris") || family.arch.starts_with("vega") ? 4 : 2;
-  const double of_simd = unit.registers / simds / family.compiled_lanes;
-  const double each = std::max(1.0, std::ceil(registers / unit.register_step)) * unit.register_step;
-  double resident = std::min(std::floor(of_simd / each) * simds, unit.max_subgroups);
-  if (shared > 0) {
-    const double subgroups = std::ceil(group / static_cast<double>(family.compiled_lanes));
-    resident = std::min(resident, std::floor(unit.shared_total / static_cast<double>(shared)) * subgroups);
-  }
-  return resident / unit.max_subgroups;
-}
+constexpr double seconds_to_start = 60, seconds_to_compile = 600;
 
 // One family's; started again after it died.
 class Radv {
@@ -116,8 +101,8 @@ class Amd final : public VendorCompiler {
     // memory.
     made.spill_bytes = std::max(number("Spilled VGPRs") * 4, number("Scratch size"));
     made.shared_bytes = number("LDS size");
-    made.occupancy =
-        occupancy_of(family, made.registers, made.shared_bytes, source.group[0] * source.group[1] * source.group[2]);
+    // Mesa 22.3's own figure, "Subgroups per SIMD", counts subgroups of 32 lanes on RDNA for code of 64.
+    made.occupancy = occupancy_of(family, made.registers, made.shared_bytes, group_lanes(source), made.lanes);
     made.code = parse_gcn(answer.at("isa").get<std::string>(), made.lanes);
     return made;
   }

@@ -4,13 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <fstream>
+#include <cstring>
 #include <map>
 #include <set>
 #include <sstream>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
 
 namespace heddle::tools::certify {
 namespace {
@@ -122,19 +124,28 @@ std::string to_text(const Certificate& c) {
 }
 
 Certificates read_certificates(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError(fmt::format("[certify] cannot read '{}'", path));
+  std::string text;
+  if (!read_contents(path, text))
+    throw IoError(fmt::format("[certify] cannot read '{}': {}", path, std::strerror(errno)));
+  std::istringstream file(text);
   Certificates all;
+  std::map<std::string, size_t> places;
   size_t number = 0;
   try {
     for (std::string line; std::getline(file, line);) {
       ++number;
       if (line.empty()) continue;
       const Json json = Json::parse(line);
-      if (json.contains("kernel"))
-        all.rows.push_back(certificate_from(json));
-      else
-        all.compilers = json.at("compilers").get<std::vector<std::string>>();
+      if (json.contains("kernel")) {
+        Certificate c = certificate_from(json);
+        const auto [at, is_new] = places.try_emplace(c.subject + "/" + key_of(c), all.rows.size());
+        is_new ? all.rows.push_back(std::move(c)) : void(all.rows[at->second] = std::move(c));
+      } else {
+        for (const std::string& one : json.at("compilers").get<std::vector<std::string>>()) {
+          if (std::find(all.compilers.begin(), all.compilers.end(), one) == all.compilers.end())
+            all.compilers.push_back(one);
+        }
+      }
     }
   } catch (const Json::exception& error) {
     throw IoError(fmt::format("[certify] '{}', line {}: no certificate: {}", path, number, error.what()));

@@ -36,6 +36,7 @@ struct Certificates {
   std::vector<Certificate> rows;
   std::vector<std::string> compilers;  // "amd: radv Mesa 22.3.6"
 };
+// Rows of several runs may stand one after the other: of equal kernels, cases and architectures the last one counts.
 Certificates read_certificates(const std::string& path);
 
 struct Change {

@@ -23,6 +23,8 @@ struct Compiled {
   Listing code;          // empty where no disassembler is installed
 };
 
+inline uint32_t group_lanes(const KernelSource& source) { return source.group[0] * source.group[1] * source.group[2]; }
+
 class VendorCompiler {
  public:
   virtual ~VendorCompiler() = default;

@@ -119,6 +119,7 @@ std::vector<GpuFamily> nvidia_families() {
   table[3].rates = {
       .fma_lanes = 128, .matrix_f16 = 4096, .max_subgroups = 64, .max_groups = 32, .shared_total = 233472};
   table[4].rates = {.fma_lanes = 128, .matrix_f16 = 512, .max_subgroups = 48, .max_groups = 24, .shared_total = 102400};
+  for (size_t i = 1; i < table.size(); ++i) table[i].rates.shared_of_system = 1024;
   return table;
 }
 
@@ -134,10 +135,11 @@ std::vector<GpuFamily> amd_families() {
   // GCN holds ten subgroups a SIMD (polaris10: eight, the driver's limit), RDNA 2 and 3 sixteen.
   table[0].rates = {.schedulers = 1, .max_subgroups = 32, .register_step = 4};
   table[1].rates = {.schedulers = 1, .max_subgroups = 40, .register_step = 4};
-  table[2].rates = {.schedulers = 1, .max_subgroups = 32, .register_step = 8};
+  table[2].rates = {.schedulers = 1, .max_subgroups = 32, .register_step = 8, .register_files = 2};
   table[3].rates = table[2].rates;
   table[3].rates.registers = 98304;
   table[3].rates.register_step = 12;
+  for (GpuFamily& f : table) f.rates.max_groups = f.rates.max_subgroups;  // what limits groups are their subgroups
   return table;
 }
 

@@ -31,6 +31,8 @@ struct UnitRates {
   double registers = 65536;  // 32-bit registers of a unit
   double register_step = 8;  // registers of a lane are given out in such steps
   double shared_total = 65536;
+  double shared_of_system = 0;  // that each group takes beside its own
+  double register_files = 4;    // a subgroup's registers lie in one of these
 };
 
 struct GpuFamily {

@@ -70,7 +70,7 @@ class Intel final : public VendorCompiler {
     const fs::path file = fs::path(scratch_.path()) / "OCL_DRIVER_VERSION";
     const std::string text = run.exit_code == 0 && fs::exists(file) ? read_text_file(file, "certify") : "";
     scratch_.clear();
-    return text.empty() ? "ocloc" : fmt::format("ocloc {}", trim(text));
+    return text.empty() ? "ocloc" : fmt::format("ocloc {}", trim(text.substr(0, text.find('\0'))));
   }
 
   Compiled compile(const KernelSource& source, const GpuFamily& family) override {
@@ -101,9 +101,9 @@ class Intel final : public VendorCompiler {
     made.registers = registers_named(text);
     made.spill_bytes = said(text, "//.spill size");
     made.shared_bytes = static_cast<int64_t>(shared_bytes(source));
-    const uint32_t group = source.group[0] * source.group[1] * source.group[2];
-    const double threads = std::max(1.0, static_cast<double>((group + lanes - 1) / lanes));
+    const double threads = std::max(1.0, static_cast<double>((group_lanes(source) + lanes - 1) / lanes));
     const UnitRates& unit = family.rates;
+    // A group lies on all EUs that share the memory, so that an EU holds a part of it.
     made.occupancy =
         made.shared_bytes == 0
             ? 1

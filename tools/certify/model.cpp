@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace heddle::tools::certify {
 namespace {
@@ -73,6 +74,26 @@ Work work_of(const Compiled& kernel, const HotLoop& loop, const GpuFamily& famil
 }
 
 }  // namespace
+
+double occupancy_of(const GpuFamily& family, int registers, int64_t shared, uint32_t group, uint32_t lanes) {
+  const UnitRates& unit = family.rates;
+  const double subgroups = std::max(1.0, std::ceil(group / static_cast<double>(lanes)));
+  double groups = std::min(unit.max_groups, std::floor(unit.max_subgroups / subgroups));
+  if (unit.registers > 0) {
+    const double each = std::max(1.0, std::ceil(registers / unit.register_step)) * unit.register_step * lanes;
+    const double of_scheduler = std::floor(unit.registers / unit.register_files / each);
+    groups = std::min(groups, std::floor(of_scheduler * unit.register_files / subgroups));
+  }
+  if (shared > 0)
+    groups = std::min(groups, std::floor(unit.shared_total / (static_cast<double>(shared) + unit.shared_of_system)));
+  return std::max(1.0, groups) * subgroups / unit.max_subgroups;
+}
+
+double fill_of(uint64_t groups, uint64_t units) {
+  if (groups == 0 || units == 0) return 1;
+  const uint64_t rounds = (groups + units - 1) / units;
+  return static_cast<double>(groups) / static_cast<double>(rounds * units);
+}
 
 std::string_view name_of(Limit limit) {
   constexpr std::array<std::string_view, 5> names = {"multiply", "issue", "shared", "cache", "latency"};

@@ -16,6 +16,13 @@
 
 namespace heddle::tools::certify {
 
+// Subgroups that a compute unit holds of a kernel / the most that it holds (UnitRates::max_subgroups): what registers,
+// shared memory and the number of groups leave room for. `group`: lanes of a group. At least one group is resident.
+double occupancy_of(const GpuFamily& family, int registers, int64_t shared, uint32_t group, uint32_t lanes);
+
+// Groups of a launch / the groups that all units could do in its rounds: what the last round leaves idle.
+double fill_of(uint64_t groups, uint64_t units);
+
 enum class Limit : uint8_t { multiply, issue, shared, cache, latency };
 std::string_view name_of(Limit limit);
 

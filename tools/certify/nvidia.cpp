@@ -8,6 +8,7 @@
 #include "heddle/core/base/error.h"
 #include "tools/certify/compilers.h"
 #include "tools/certify/isa.h"
+#include "tools/certify/model.h"
 #include "tools/certify/subprogram.h"
 #include "tools/kernel_binary.h"
 
@@ -21,23 +22,6 @@ std::vector<std::string> toolkit_folders() {
   }
   folders.push_back("/usr/local/cuda/bin");
   return folders;
-}
-
-// Registers are given to subgroups in units of 256; a group takes 1 KiB of shared memory for the system since sm_80.
-double occupancy_of(const UnitRates& unit, uint32_t sm, int registers, int64_t shared, uint32_t group) {
-  const double subgroups = std::max(1.0, static_cast<double>((group + 31) / 32));
-  const double step = unit.register_step;
-  const double each =
-      std::max(step, step * static_cast<double>((registers + static_cast<int>(step) - 1) / static_cast<int>(step))) *
-      32;
-  const double by_registers = static_cast<double>(static_cast<int>(unit.registers / 4 / each)) * 4;
-  double groups = std::min(static_cast<double>(static_cast<int>(by_registers / subgroups)),
-                           static_cast<double>(static_cast<int>(unit.max_subgroups / subgroups)));
-  if (shared > 0)
-    groups = std::min(
-        groups,
-        static_cast<double>(static_cast<int>(unit.shared_total / static_cast<double>(shared + (sm >= 80 ? 1024 : 0)))));
-  return std::min(groups, unit.max_groups) * subgroups / unit.max_subgroups;
 }
 
 class Nvidia final : public VendorCompiler {
@@ -54,8 +38,7 @@ class Nvidia final : public VendorCompiler {
     made.registers = r.registers;
     made.spill_bytes = std::max(r.spill_stores, r.spill_loads);
     made.shared_bytes = r.shared_bytes;
-    made.occupancy = occupancy_of(family.rates, family.caps.architecture, r.registers, r.shared_bytes,
-                                  source.group[0] * source.group[1] * source.group[2]);
+    made.occupancy = occupancy_of(family, r.registers, r.shared_bytes, group_lanes(source), made.lanes);
     if (!disassembler().empty()) made.code = disassembled(r.code, source.name);
     return made;
   }

@@ -56,9 +56,11 @@ Finished run_program(const std::vector<std::string>& words, const std::string& f
   options.error = os::ChildStream::output;
   options.folder = folder;
   options.variables = variables;
+  options.cpu_seconds = seconds;
   os::ChildProcess child(words.at(0), words, options);
   Finished finished;
-  const bool ended = read_all(child, seconds, finished.output);
+  // Beside other work a program may wait ten times as long as it computes.
+  const bool ended = read_all(child, 10 * seconds, finished.output);
   const os::ChildEnd& end = child.wait();
   finished.exit_code = !ended ? ran_too_long : end.signal != 0 ? 128 + end.signal : end.exit_code;
   return finished;

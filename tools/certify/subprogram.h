@@ -13,10 +13,11 @@ namespace heddle::tools::certify {
 std::string find_program(const std::string& name, const std::vector<std::string>& folders = {});
 
 struct Finished {
-  int exit_code = 0;   // 128 + the signal; 124: ran past the limit
+  int exit_code = 0;   // 128 + the signal; 124, or 137: ran past the limit
   std::string output;  // standard output and standard error
 };
-// In that folder, with these variables set beside the process's own.
+// In that folder, with these variables set beside the process's own. It may compute for so many seconds, and take ten
+// times as long on a busy machine.
 Finished run_program(const std::vector<std::string>& words, const std::string& folder,
                      const std::vector<std::pair<std::string, std::string>>& variables = {}, double seconds = 120);
 

@@ -27,7 +27,8 @@ struct ChildOptions {
   ChildStream input = ChildStream::null, output = ChildStream::pipe, error = ChildStream::null;
   std::string folder;  // that it runs in; empty: this process's
   std::vector<std::pair<std::string, std::string>> variables;
-  bool own_group = true;  // Ctrl-C does not reach it, and those that it started are killed with it
+  double cpu_seconds = 0;  // that it may compute before it is killed, where the system counts them; 0: any
+  bool own_group = true;   // Ctrl-C does not reach it, and those that it started are killed with it
 };
 
 struct ChildEnd {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,6 +117,12 @@ std::vector<std::string> environment(const std::vector<std::pair<std::string, st
   return all;
 }
 
+void limit_time(pid_t pid, double seconds) {
+  const auto whole = static_cast<rlim_t>(std::ceil(seconds));
+  const rlimit limit{whole, whole};
+  ::prlimit(pid, RLIMIT_CPU, &limit, nullptr);
+}
+
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> all;
   for (const std::string& word : words) all.push_back(const_cast<char*>(word.c_str()));
@@ -169,6 +176,7 @@ ChildProcess::ChildProcess(const std::string& program, const std::vector<std::st
     state_->pid = -1;
     fail(code, program.c_str());
   }
+  if (options.cpu_seconds > 0) limit_time(state_->pid, options.cpu_seconds);
 }
 
 ChildProcess::~ChildProcess() {
