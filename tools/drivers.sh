@@ -1,39 +1,60 @@
 #!/usr/bin/env bash
-# Other people's drivers: `heddle doctor` and 200 steps of mnist-mlp on every driver of this machine that needs no GPU,
-# and one table of what came of it (docs/portability.md).
+# Other people's drivers: `heddle doctor`, losses of three recipes and a selection of the conformance tests on every
+# driver of this machine that needs no GPU; kernels under Oclgrind, their SPIR-V under spirv-val, their OpenCL C under
+# clang; and one table of what came of it (docs/portability.md).
 #   tools/drivers.sh [SECONDS [NAME...]]    checks for so long on each driver, or on these (default 60; 0: all checks)
-#   tools/drivers.sh install                gets the drivers, into $HEDDLE_DRIVERS (default /opt/heddle-drivers); root
-# Vendors' drivers stay installed: use a system that is thrown away, as
-#   tools/fresh.sh bookworm 'tools/setup.sh && tools/build.sh release heddle_cli && tools/drivers.sh install && tools/drivers.sh'
-# What each driver says is kept in build/release/drivers.
+#   tools/drivers.sh install                gets the drivers, into $HEDDLE_DRIVERS (default /opt/heddle-drivers)
+#   tools/drivers.sh table                  prints the table of what an earlier run left
+# Nothing is installed into the system, but for links to libclc's files, which Mesa reads by their absolute path: packages
+# are unpacked, and drivers named by the loaders' variables. It needs heddle_cli, heddle_tests_conformance and
+# heddle_tests_kernels. What each driver says is kept in build/release/drivers.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 drivers=${HEDDLE_DRIVERS:-/opt/heddle-drivers}
 if [ "${1:-}" = install ]; then
   set -e
-  mkdir -p "$drivers"
-  apt-get install -y --no-install-recommends mesa-opencl-icd python3-venv
-  (cd "$drivers" && apt-get download chromium-common && dpkg -x chromium-common_*.deb chromium && rm chromium-common_*.deb)
+  mkdir -p "$drivers/debs" "$drivers/unpacked"
+  cd "$drivers/debs"
+  wanted=(mesa-opencl-icd oclgrind)
+  mapfile -t packages < <(apt-get install -s --no-install-recommends "${wanted[@]}" | awk '/^Inst/{print $2}')
+  apt-get download "${wanted[@]}" "${packages[@]}" chromium-common
+  for package in *.deb; do dpkg -x "$package" "$drivers/unpacked"; done
+  if [ ! -e /usr/lib/clc ] && [ -d "$drivers/unpacked/usr/lib/clc" ]; then ln -s "$drivers/unpacked/usr/lib/clc" /usr/lib/clc; fi
   python3 -m venv "$drivers/intel" && "$drivers/intel/bin/pip" install --quiet intel-opencl-rt intel-cmplr-lib-rt
   exit
 fi
 
-seconds=${1:-60} only=" ${*:2} " heddle=$PWD/build/release/bin/heddle out=$PWD/build/release/drivers
+bin=$PWD/build/release/bin heddle=$PWD/build/release/bin/heddle out=$PWD/build/release/drivers
+if [ "${1:-}" = table ]; then exec python3 tools/drivers_table.py "$out"; fi
+seconds=${1:-60} only=" ${*:2} "
 [ -x "$heddle" ] || { echo "drivers: build it first (tools/build.sh release heddle_cli)" >&2; exit 2; }
+libraries=$(dirname "$(find "$drivers/unpacked" -name 'libRusticlOpenCL.so.1' 2>/dev/null | head -1)")
 rm -rf "$out"
 mkdir -p "$out/vendors"
-export HEDDLE_CACHE_DIR=$out/cache HEDDLE_QUIET=1
+export HEDDLE_QUIET=1
+# What differs from driver to driver: the contract, every kind of kernel, loops in graphs, casts, order.
+selection='*DeviceContract.*DEVICE*:*OpForward.*DEVICE*:*ControlFlow.*DEVICE*:*Casts.*DEVICE*:*StepTest.*DEVICE*:*Rows.*DEVICE*:*LongReduction.*DEVICE*:*Movement.*DEVICE*'
 
-# check NAME DEVICE VARIABLE=VALUE...: the doctor's report and the losses, as files.
+wanted() { [[ -z ${only// } || $only == *" $1 "* ]]; }
+
+# check NAME DEVICE VARIABLE=VALUE...: the doctor's report, losses and tests, as files.
 check() {
   local name=$1 device=$2
   shift 2
-  [[ -z ${only// } || $only == *" $name "* ]] || return 0
+  wanted "$name" || return 0
   echo "== $name" >&2
+  set -- "$@" HEDDLE_CACHE_DIR="$out/cache-$name" POCL_CACHE_DIR="$out/pocl-$name"
   env "$@" "$heddle" doctor --device "$device" --seconds "$seconds" --json --report "$out/$name.json" >"$out/$name.doctor" 2>&1
-  env "$@" timeout 300 "$heddle" train mnist-mlp --device "$device" --limit-steps 200 --seed 1 --json --out "$out/run-$name" \
-    >"$out/$name.losses" 2>"$out/$name.error" || true
+  local recipe steps
+  for recipe in mnist-mlp:200 char-gpt:20 mnist-cnn:10; do
+    steps=${recipe#*:} recipe=${recipe%:*}
+    env "$@" timeout 600 "$heddle" train "$recipe" --device "$device" --limit-steps "$steps" --seed 1 --json \
+      --out "$out/run-$name-$recipe" >"$out/$name.$recipe.losses" 2>"$out/$name.$recipe.error" || true
+  done
+  if [ -x "$bin/heddle_tests_conformance" ]; then
+    env "$@" python3 tools/run_tests.py "$bin/heddle_tests_conformance" "${selection//DEVICE/${device%%:*}}" 600 >"$out/$name.tests"
+  fi
 }
 # An OpenCL driver by its library (or name), alone; a Vulkan driver by its manifest.
 opencl() {
@@ -51,56 +72,60 @@ vulkan() {
   check "$name" vulkan:0 OCL_ICD_VENDORS=/nonexistent VK_DRIVER_FILES="$manifest" VK_ICD_FILENAMES="$manifest" "$@"
 }
 
-opencl pocl libpocl.so.2
+opencl pocl libpocl.so.2 POCL_LEAVE_KERNEL_COMPILER_TEMP_FILES=1
 opencl pocl-basic libpocl.so.2 POCL_DEVICES=basic
 intel=$(find "$drivers/intel" -name 'libintelocl.so' 2>/dev/null | head -1)
 opencl intel "${intel:-libintelocl.so}" LD_LIBRARY_PATH="$(dirname "${intel:-/}")"
-opencl rusticl libRusticlOpenCL.so.1 RUSTICL_ENABLE=llvmpipe
+opencl rusticl "$libraries/libRusticlOpenCL.so.1" RUSTICL_ENABLE=llvmpipe LD_LIBRARY_PATH="$libraries"
 vulkan lavapipe "$(find /usr/share/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head -1)"
-swiftshader=$(find "$drivers/chromium" -name libvk_swiftshader.so 2>/dev/null | head -1)
+swiftshader=$(find "$drivers" -name libvk_swiftshader.so 2>/dev/null | head -1)
 if [ -n "$swiftshader" ]; then
   echo '{"file_format_version": "1.0.0", "ICD": {"library_path": "'"$swiftshader"'", "api_version": "1.1.0"}}' >"$out/vendors/swiftshader.json"
 fi
 vulkan swiftshader "$out/vendors/swiftshader.json"
 
-python3 - "$out" <<'TABLE'
-import glob, json, os, sys
-out = sys.argv[1]
+# Kernels one work item after the other, every access and race checked. Small cases: it interprets.
+oclgrind=$(find "$drivers/unpacked" -name liboclgrind-rt-icd.so 2>/dev/null | head -1)
+if wanted oclgrind && [ -n "$oclgrind" ] && [ -x "$bin/heddle_tests_kernels" ]; then
+  echo "== oclgrind" >&2
+  mkdir -p "$out/vendors/oclgrind"
+  echo "$oclgrind" >"$out/vendors/oclgrind/driver.icd"
+  env OCL_ICD_VENDORS="$out/vendors/oclgrind" LD_LIBRARY_PATH="$libraries" VK_DRIVER_FILES=/nonexistent \
+    VK_ICD_FILENAMES=/nonexistent OCLGRIND_DATA_RACES=1 OCLGRIND_MAX_ERRORS=1000 OCLGRIND_LOG="$out/oclgrind.log" \
+    HEDDLE_CACHE_DIR="$out/cache-oclgrind" HEDDLE_TUNING=none \
+    python3 tools/run_tests.py "$bin/heddle_tests_kernels" '*opencl*' 3600 900 >"$out/oclgrind.tests"
+fi
 
-def losses(name):
-    found = []
-    for line in open(f"{out}/{name}.losses"):
-        event = json.loads(line)
-        if event.get("event") == "step":
-            found.append(event["loss"])
-    return found
-
-def first_line(path):
-    lines = [l.strip() for l in open(path) if l.startswith("heddle: ")]
-    return lines[0].removeprefix("heddle: ") if lines else ""
-
-print("| driver | version | checks passed | findings | 200 losses, largest difference from PoCL's | matmul 1024 |")
-print("|---|---|---|---|---|---|")
-names = sorted(os.path.basename(p)[:-len(".doctor")] for p in glob.glob(f"{out}/*.doctor"))
-expected = losses("pocl") if "pocl" in names else []
-for name in names:
-    try:
-        report = json.load(open(f"{out}/{name}.json"))
-    except FileNotFoundError:
-        print(f"| {name} | | | {first_line(f'{out}/{name}.doctor')} | | |")
+# The modules that lavapipe's cache holds: an entry is a header of 128 bytes, the module, and what it was made of.
+if [ -d "$out/cache-lavapipe/spirv" ] && command -v spirv-val >/dev/null; then
+  echo "== spirv-val" >&2
+  python3 - "$out" <<'SPIRV'
+import glob, json, subprocess, sys
+out, good, bad = sys.argv[1], 0, []
+for path in sorted(glob.glob(f"{out}/cache-lavapipe/spirv/*")):
+    entry = open(path, "rb").read()
+    module = entry[128:128 + int.from_bytes(entry[48:56], "little")]
+    if module[:4] != b"\x03\x02\x23\x07":
         continue
-    passed, left = (sum(p[k] for p in report["parts"]) for k in ("passed", "left"))
-    lacking = sum(p["lacking"] for p in report["parts"])
-    checks = f"{passed}" + (f", {lacking} lacking" if lacking else "") + (f", {left} not run" if left else "")
-    findings = "; ".join(f"{f['status']}: {f['check']}" for f in report["findings"][:3]) or "none"
-    if len(report["findings"]) > 3:
-        findings += f" and {len(report['findings']) - 3} more"
-    found = losses(name)
-    if len(found) < 200 or not expected:
-        difference = first_line(f"{out}/{name}.error") or ("not compared" if len(found) >= 200 else f"{len(found)} steps in 300 s")
+    done = subprocess.run(["spirv-val", "--target-env", "vulkan1.1", "-"], input=module, capture_output=True)
+    if done.returncode == 0:
+        good += 1
     else:
-        difference = f"{max(abs(a - b) / abs(b) for a, b in zip(found, expected)):.1e}"
-    figures = {f["case"]: f"{f['value']:.3g} {f['unit']}" for f in report["figures"]}
-    device = report["environment"]["device"]
-    print(f"| {name} | {device['driver']} | {checks} | {findings} | {difference} | {figures.get('matmul 1024x1024x1024', '')} |")
-TABLE
+        bad.append(f"{path}: {(done.stdout + done.stderr).decode(errors='replace').strip().splitlines()[0]}")
+json.dump({"good": good, "bad": bad}, open(f"{out}/spirv-val.json", "w"))
+SPIRV
+fi
+
+# The programs that PoCL was given. Declarations come with them (_OPENCL_H_), or from clang's own header.
+clang=$(command -v clang || ls /usr/bin/clang-[0-9]* 2>/dev/null | head -1)
+if [ -n "$clang" ] && compgen -G "$out/pocl-pocl/tempfile*.cl" >/dev/null; then
+  echo "== clang" >&2
+  good=0 bad=0
+  for program in "$out"/pocl-pocl/tempfile*.cl; do
+    if "$clang" -x cl -cl-std=CL1.2 -target spir64 -Xclang -finclude-default-header -fsyntax-only -w \
+      <(sed -n '/^#define HK_\(HAS\|VW\)/,$p' "$program") >>"$out/clang.log" 2>&1; then good=$((good + 1)); else bad=$((bad + 1)); fi
+  done
+  echo "{\"good\": $good, \"bad\": $bad}" >"$out/clang.json"
+fi
+
+python3 tools/drivers_table.py "$out"

@@ -9,7 +9,7 @@ namespace heddle {
 namespace {
 
 constexpr std::string_view pocl = "Portable Computing Language", rusticl = "rusticl", intel = "Intel(R) OpenCL",
-                           lavapipe = "llvmpipe Mesa", oclgrind = "Oclgrind";
+                           lavapipe = "llvmpipe Mesa", oclgrind = "Oclgrind Oclgrind";
 
 constexpr QuirkRow table[] = {
     {.quirk = Quirk::lanes_are_loops,
