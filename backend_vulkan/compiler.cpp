@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "heddle/backend_vulkan/glsl_compiler.h"
+#include "heddle/backend_vulkan/int64_words.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/contract/kernel_compiler.h"
 #include "heddle/core/device/validate.h"
@@ -26,8 +27,9 @@ class VulkanCompiler final : public KernelCompiler {
     return made;
   }
 
-  std::vector<uint8_t> compile_text(const std::string& text, const std::string& name, const Caps&) const override {
-    const std::vector<uint32_t> words = compile_glsl_cached(text, name);
+  std::vector<uint8_t> compile_text(const std::string& text, const std::string& name, const Caps& caps) const override {
+    std::vector<uint32_t> words = compile_glsl_cached(text, name);
+    if (!caps.int64) words = int64_by_words(words, name);
     std::vector<uint8_t> bytes(words.size() * sizeof(uint32_t));
     std::memcpy(bytes.data(), words.data(), bytes.size());
     return bytes;

@@ -39,7 +39,7 @@ set(heddle_vulkan_includes ${HEDDLE_VULKAN_INCLUDE} ${HEDDLE_VOLK_INCLUDE} ${HED
 list(JOIN heddle_vulkan_libraries "," heddle_vulkan_group)
 set(heddle_vulkan_group "$<LINK_GROUP:RESCAN,${heddle_vulkan_group}>")
 heddle_backend(VULKAN backend_vulkan make_vulkan_backend HEDDLE_VULKAN_FOUND "${heddle_vulkan_missing}"
-  COMPILER compiler.cpp glsl_compiler.cpp INCLUDES ${heddle_vulkan_includes} LIBRARIES ${heddle_vulkan_group} Threads::Threads)
+  COMPILER compiler.cpp glsl_compiler.cpp int64_words.cpp INCLUDES ${heddle_vulkan_includes} LIBRARIES ${heddle_vulkan_group} Threads::Threads)
 
 if(make_vulkan_backend IN_LIST HEDDLE_BACKENDS)
   target_link_libraries(heddle PRIVATE "${heddle_vulkan_group}")

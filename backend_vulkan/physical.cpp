@@ -148,11 +148,37 @@ void Physical::read_features() {
   wanted_.features.shaderInt64 = offered.shaderInt64;
   wanted_.features.shaderInt16 = offered.shaderInt16;
   wanted_.features.shaderStorageImageExtendedFormats = offered.shaderStorageImageExtendedFormats;
+  take_away();
   storage16_.storagePushConstant16 = VK_FALSE;
   storage16_.storageInputOutput16 = VK_FALSE;
   storage8_.storagePushConstant8 = VK_FALSE;
   matrix_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
   matrix_khr_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
+}
+
+void Physical::take_away() {
+  const char* list = std::getenv("HEDDLE_VULKAN_WITHOUT");
+  without_ = list ? list : "";
+  for (size_t at = 0; at < without_.size();) {
+    const size_t end = std::min(without_.find(',', at), without_.size());
+    const std::string_view name = std::string_view(without_).substr(at, end - at);
+    at = end + 1;
+    if (name == "storage8") {
+      storage8_.storageBuffer8BitAccess = storage8_.uniformAndStorageBuffer8BitAccess = VK_FALSE;
+    } else if (name == "storage16") {
+      storage16_.storageBuffer16BitAccess = storage16_.uniformAndStorageBuffer16BitAccess = VK_FALSE;
+    } else if (name == "int64") {
+      wanted_.features.shaderInt64 = VK_FALSE;
+    } else if (name == "f64") {
+      wanted_.features.shaderFloat64 = VK_FALSE;
+    } else if (name == "subgroups") {
+      subgroups_taken_ = true;
+    } else if (!name.empty()) {
+      info_.reason = fmt::format(
+          "HEDDLE_VULKAN_WITHOUT names '{}'; it may name storage8, storage16, int64, f64 and subgroups, with commas",
+          name);
+    }
+  }
 }
 
 void Physical::read_properties() {
@@ -188,7 +214,7 @@ void Physical::read_properties() {
   read_limits(properties);
   Caps& caps = info_.caps;
   // 1 where lanes of a subgroup cannot exchange values: then it is of no use to kernels.
-  const bool shuffle = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+  const bool shuffle = !subgroups_taken_ && (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                        (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
   caps.subgroup_size = shuffle ? std::max(1u, subgroup.subgroupSize) : 1;
   fixed_subgroups_ = (control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
@@ -232,7 +258,10 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   caps.texel_loads = texels_ != Texels::none;
   caps.texel_images = texels_ == Texels::storage;
   caps.f64_math = false;  // GLSL has no exp, log, sin, ... in f64
-  caps.i64 = wanted_.features.shaderInt64 == VK_TRUE;
+  caps.i64 = true;        // by words where the device has no 64-bit integers
+  caps.int64 = wanted_.features.shaderInt64 == VK_TRUE;
+  caps.storage8 = storage8_.storageBuffer8BitAccess == VK_TRUE;
+  caps.storage16 = storage16_.storageBuffer16BitAccess == VK_TRUE;
   timestamp_seconds_ = static_cast<double>(limits.timestampPeriod) * 1e-9;
 
   const uint32_t identity[] = {properties.vendorID, properties.deviceID, properties.driverVersion,
@@ -242,6 +271,7 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   caps.driver_hash = hash_string(info_.name, caps.driver_hash);
   caps.driver_hash = hash_string(info_.driver, caps.driver_hash);
   if (texels_ != Texels::none) caps.driver_hash = hash_bytes(&texels_, sizeof(texels_), caps.driver_hash);
+  if (!without_.empty()) caps.driver_hash = hash_string(without_, caps.driver_hash);
 }
 
 Texels Physical::choose_texels(const VkPhysicalDeviceLimits& limits) const {
@@ -344,9 +374,6 @@ void Physical::choose_queue() {
 void Physical::judge() {
   if (queue_family_ == UINT32_MAX) {
     info_.reason = "the device has no compute queue";
-  } else if (!storage8_.storageBuffer8BitAccess || !storage16_.storageBuffer16BitAccess) {
-    info_.reason =
-        "the driver lacks 8-bit or 16-bit storage buffers (storageBuffer8BitAccess, storageBuffer16BitAccess)";
   }
   info_.available = info_.reason.empty();
   info_.caps.async = true;

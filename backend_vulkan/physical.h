@@ -48,6 +48,9 @@ class Physical {
   static void chain(void*& head, T& link, VkStructureType type);
   void read_extensions();
   void read_features();
+  // What HEDDLE_VULKAN_WITHOUT takes away from every device, as if its driver lacked it: a list with commas of
+  // storage8, storage16, int64, f64 and subgroups. For tests of what devices of fewer capabilities get.
+  void take_away();
   void read_properties();
   void read_limits(const VkPhysicalDeviceProperties2& properties);
   Texels choose_texels(const VkPhysicalDeviceLimits& limits) const;
@@ -73,6 +76,8 @@ class Physical {
   VkPhysicalDeviceCooperativeMatrixFeaturesNV matrix_{};
   CooperativeMatrixFeaturesKHR matrix_khr_{};
   VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_control_{};
+  std::string without_;  // HEDDLE_VULKAN_WITHOUT
+  bool subgroups_taken_ = false;
   bool fixed_subgroups_ = false;
   VkPhysicalDeviceMemoryProperties memory_{};
   uint32_t queue_family_ = UINT32_MAX;

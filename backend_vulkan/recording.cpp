@@ -151,12 +151,20 @@ void Recording::order(std::span<const Touch> touches) {
   hazards_.add(touches);
 }
 
+// What a kernel sees of a binding: whole words, where its elements are parts of words. The bytes after a tensor belong
+// to its buffer too, whose size is a multiple of 16, and keep their values.
+Binding Recording::seen(const Binding& binding) const {
+  const Caps& caps = context_.caps();
+  if (caps.storage8 && caps.storage16) return binding;
+  return {binding.buffer, binding.offset, (binding.size + 3) / 4 * 4};
+}
+
 void Recording::record(const Dispatch& dispatch) {
   const std::shared_ptr<Kernel> kernel = table_.find(dispatch.kernel);
   std::vector<Touch> touches(dispatch.bindings.size());
   for (size_t i = 0; i < touches.size(); ++i) {
     const Access access = kernel->signature.buffers[i].access;
-    touches[i] = {dispatch.bindings[i], access != Access::write, access != Access::read};
+    touches[i] = {seen(dispatch.bindings[i]), access != Access::write, access != Access::read};
   }
   order(touches);
   const Label label(commands_, kernel->signature.name);
@@ -199,7 +207,7 @@ void Recording::write_set(VkDescriptorSet set, const Dispatch& dispatch, const K
     writes[i].descriptorCount = 1;
     writes[i].descriptorType = descriptor_type(d);
     if (d.kind == BufferSlot::Kind::storage) {
-      ranges[i] = {memory_.find(binding.buffer)->handle, binding.offset, binding.size};
+      ranges[i] = {memory_.find(binding.buffer)->handle, binding.offset, seen(binding).size};
       writes[i].pBufferInfo = &ranges[i];
     } else {
       views[i] = view(binding, texel_format(dtype, d.kind), d.kind == BufferSlot::Kind::quads ? 16 : size_of(dtype));

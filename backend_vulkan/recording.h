@@ -45,6 +45,7 @@ class Recording {
   void record(const Copy& copy);
   void record(const Fill& fill);
   void bind(const Dispatch& dispatch, const Kernel& kernel);
+  Binding seen(const Binding& binding) const;
   void write_set(VkDescriptorSet set, const Dispatch& dispatch, const Kernel& kernel);
   VkBufferView view(const Binding& binding, VkFormat format, uint64_t texel);
   void order(std::span<const Touch> touches);

@@ -110,6 +110,48 @@ vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
 #define HK_TEXEL_VLOAD_f32(b, i) HK_GATHER(HK_TEXEL_LOAD_f32, b, i)
 #define HK_TEXEL_VLOAD_f16(b, i) HK_GATHER(HK_TEXEL_LOAD_f16, b, i)
 #define HK_TEXEL_VLOAD_bf16(b, i) HK_GATHER(HK_TEXEL_LOAD_bf16, b, i)
+//@ HK_WORD_LOAD
+// Buffers of bytes and halves on devices without such storage: their elements are parts of 32-bit words. Other lanes
+// may store the rest of a word at the same time, so that a store clears and sets its own bits by atomics; the value is
+// an argument before the clearing, since it may be computed from the element itself.
+uint hk_first(uint first, uint second) { return first; }
+#define HK_BYTE(b, i) bitfieldExtract(b[uint(i) / 4u], int(uint(i) % 4u * 8u), 8)
+#define HK_HALF(b, i) bitfieldExtract(b[uint(i) / 2u], int(uint(i) % 2u * 16u), 16)
+#define HK_PUT(word, v, mask, shift) atomicOr(word, hk_first(((v) & (mask)) << (shift), atomicAnd(word, ~((mask) << (shift)))))
+#define HK_PUT_BYTE(b, i, v) HK_PUT(b[uint(i) / 4u], v, 255u, uint(i) % 4u * 8u)
+#define HK_PUT_HALF(b, i, v) HK_PUT(b[uint(i) / 2u], v, 65535u, uint(i) % 2u * 16u)
+#define HK_WORD_LOAD_i8(b, i) bitfieldExtract(int(b[uint(i) / 4u]), int(uint(i) % 4u * 8u), 8)
+#define HK_WORD_LOAD_u8(b, i) int(HK_BYTE(b, i))
+#define HK_WORD_LOAD_bool(b, i) (HK_BYTE(b, i) != 0u)
+#define HK_WORD_LOAD_f16(b, i) unpackHalf2x16(HK_HALF(b, i)).x
+#define HK_WORD_LOAD_bf16(b, i) uintBitsToFloat(HK_HALF(b, i) << 16)
+#define HK_WORD_LOAD_bits(b, i) int(HK_HALF(b, i))
+#define HK_WORD_STORE_i8(b, i, v) HK_PUT_BYTE(b, i, uint(v))
+#define HK_WORD_STORE_u8(b, i, v) HK_PUT_BYTE(b, i, uint(v))
+#define HK_WORD_STORE_bool(b, i, v) HK_PUT_BYTE(b, i, ((v) ? 1u : 0u))
+#define HK_WORD_STORE_f16(b, i, v) HK_PUT_HALF(b, i, hk_to_f16(v))
+#define HK_WORD_STORE_bf16(b, i, v) HK_PUT_HALF(b, i, hk_to_bf16(v))
+#define HK_WORD_STORE_bits(b, i, v) HK_PUT_HALF(b, i, uint(v))
+#define HK_WORD_VLOAD_f16(b, i) HK_GATHER(HK_WORD_LOAD_f16, b, i)
+#define HK_WORD_VLOAD_bf16(b, i) HK_GATHER(HK_WORD_LOAD_bf16, b, i)
+// Four halves from an even element on own their words.
+#define HK_WORD_VSTORE(b, i, v, put, bits) { \
+  vec4 hk_w = (v); \
+  uint hk_at = uint(i); \
+  if (hk_at % 2u == 0u) { \
+    b[hk_at / 2u] = bits(hk_w.x) | bits(hk_w.y) << 16; \
+    b[hk_at / 2u + 1u] = bits(hk_w.z) | bits(hk_w.w) << 16; \
+  } else { \
+    HK_SCATTER(put, b, hk_at, hk_w) \
+  } \
+}
+#if HK_VW == 4
+#define HK_WORD_VSTORE_f16(b, i, v) HK_WORD_VSTORE(b, i, v, HK_WORD_STORE_f16, hk_to_f16)
+#define HK_WORD_VSTORE_bf16(b, i, v) HK_WORD_VSTORE(b, i, v, HK_WORD_STORE_bf16, hk_to_bf16)
+#else
+#define HK_WORD_VSTORE_f16(b, i, v) HK_SCATTER(HK_WORD_STORE_f16, b, i, v)
+#define HK_WORD_VSTORE_bf16(b, i, v) HK_SCATTER(HK_WORD_STORE_bf16, b, i, v)
+#endif
 //@ MULHI
 uint hk_mulhi(uint a, uint b) {
   uint high, low;

@@ -35,6 +35,9 @@ Json json_of(const Caps& caps) {
           {"f64", caps.f64},
           {"f64_math", caps.f64_math},
           {"i64", caps.i64},
+          {"storage8", caps.storage8},
+          {"storage16", caps.storage16},
+          {"int64", caps.int64},
           {"int8_dot", caps.int8_dot},
           {"matrix_units", caps.matrix_units}};
 }

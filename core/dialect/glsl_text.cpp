@@ -48,8 +48,10 @@ std::string glsl_head(const KernelSource& s, const PrintOptions& options, const 
   std::string out =
       "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n#extension "
       "GL_EXT_control_flow_attributes : require\n";
-  if (uses(s, {DType::f16, DType::bf16})) out += "#extension GL_EXT_shader_16bit_storage : require\n";
-  if (uses(s, {DType::i8, DType::u8, DType::boolean})) out += "#extension GL_EXT_shader_8bit_storage : require\n";
+  if (!options.words16 && uses(s, {DType::f16, DType::bf16}))
+    out += "#extension GL_EXT_shader_16bit_storage : require\n";
+  if (!options.words8 && uses(s, {DType::i8, DType::u8, DType::boolean}))
+    out += "#extension GL_EXT_shader_8bit_storage : require\n";
   if (used.contains("I64")) out += "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n";
   const auto any = [&](std::initializer_list<const char*> names) {
     return std::any_of(names.begin(), names.end(), [&](const char* name) { return used.contains(name); });

@@ -16,6 +16,11 @@ namespace heddle {
 // The version, the extensions that what is `used` needs, and the size of a group.
 std::string glsl_head(const KernelSource& source, const PrintOptions& options, const Identifiers& used);
 
+// Whether elements of that type lie in words, of which a load takes a part and a store changes one.
+inline bool in_words(DType t, const PrintOptions& options) {
+  return (options.words8 && size_of(t) == 1) || (options.words16 && size_of(t) == 2);
+}
+
 // Whether a kernel loads, and stores, 16 bytes at a time.
 struct QuadUse {
   bool loads = false, stores = false;

@@ -11,8 +11,13 @@ MatrixApi matrix_api(const Caps& caps) {
 
 PrintOptions print_options(const Caps& caps) {
   // A subgroup size of more than 1 says that lanes can exchange values; OpenCL's compilers say it themselves.
-  return {caps.f16_arithmetic, caps.target == Target::glsl && caps.subgroup_size > 1, caps.int8_dot, matrix_api(caps),
-          caps.target == Target::glsl && caps.texel_loads};
+  const bool glsl = caps.target == Target::glsl;
+  PrintOptions options{caps.f16_arithmetic, glsl && caps.subgroup_size > 1, caps.int8_dot, matrix_api(caps),
+                       glsl && caps.texel_loads};
+  options.words8 = glsl && !caps.storage8;
+  options.words16 = glsl && !caps.storage16;
+  options.words64 = glsl && !caps.int64;
+  return options;
 }
 
 }  // namespace heddle

@@ -126,6 +126,7 @@ struct Printer {
     for (const auto& b : s.buffers) {
       used.insert(fmt::format("HK_LOAD_{}", storage_of(b.dtype)));
       if (options.texel_loads) used.insert("HK_TEXEL_LOAD");
+      if (glsl() && in_words(b.dtype, options)) used.insert("HK_WORD_LOAD");
       if (b.dtype == DType::f64) used.insert("F64");
       if (b.dtype == DType::i64) used.insert("I64");
     }
@@ -133,6 +134,7 @@ struct Printer {
     if (glsl()) out += glsl_head(s, options, used);
     if (used.contains("F64")) out += "#define HK_HAS_F64 1\n";
     if (used.contains("I64")) out += "#define HK_HAS_I64 1\n";
+    if (used.contains("I64") && glsl() && options.words64) out += "#define HK_I64_WORDS 1\n";
     if (options.subgroup_shuffle || target == Target::cuda) out += "#define HK_HAS_SUBGROUPS 1\n";
     if (options.int8_dot || target == Target::cuda) out += "#define HK_HAS_INT8_DOT 1\n";
     if (options.matrix == MatrixApi::glsl_khr) out += "#define HK_MATRIX_KHR 1\n";
@@ -155,9 +157,10 @@ struct Printer {
       if (quads_.loads)
         out += fmt::format("#define QUAD_ELEMENT_{}(q, j) HK_QUAD_{}(q, j)\n", b.name, storage_of(b.dtype));
       const bool texels = glsl() && layout[i].kind == BufferSlot::Kind::texels;
-      if (glsl()) out += glsl_block(s, options, i, layout, buffer_type(b.dtype), quads_);
+      const bool words = glsl() && in_words(b.dtype, options);
+      if (glsl()) out += glsl_block(s, options, i, layout, words ? "uint" : buffer_type(b.dtype), quads_);
       for (const char* verb : {"LOAD", "VLOAD"}) {
-        const char* how = texels ? "TEXEL_" : "";
+        const char* how = texels ? "TEXEL_" : words ? "WORD_" : "";
         out += fmt::format("#define {}_{}(i) HK_{}{}_{}(hk_{}, i)\n", verb, b.name, how, verb, storage_of(b.dtype),
                            b.name);
         // In OpenCL C the base becomes a pointer that compilers keep in a register; sums of indices they "vectorise"
@@ -180,8 +183,8 @@ struct Printer {
                            storage_of(b.dtype), b.name);
       }
       for (const char* verb : {"STORE", "VSTORE"}) {
-        out +=
-            fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage_of(b.dtype), b.name);
+        out += fmt::format("#define {}_{}(i, v) HK_{}{}_{}(hk_{}, i, v)\n", verb, b.name, words ? "WORD_" : "", verb,
+                           storage_of(b.dtype), b.name);
       }
       if (c)
         out += fmt::format("#define STREAM_{}(i, a, n) HK_STREAM_{}(hk_{}, i, a, n)\n", b.name, storage_of(b.dtype),

@@ -130,10 +130,15 @@ Row pick_cpu_bytes(const MatmulProblem& p) {
   return row;
 }
 
-Row pick_lavapipe(const MatmulProblem& p) {
+Row pick_lanes_of_cpu(const Caps& caps, const MatmulProblem& p) {
   Row row = lavapipe_columns;
   row["MR"] = rows_for(p.M);
-  if (p.N < 8) {
+  // Four lanes fill a register of 128 bits, of which there are 16: 4 rows x 4 columns. SwiftShader compiles 16 x 16 for
+  // more than ten minutes, in 9 GB.
+  if (caps.subgroup_size <= 4) {
+    row["MR"] = rows_for(std::min<int64_t>(p.M, 4));
+    row["NV"] = 1;
+  } else if (p.N < 8) {
     row["NV"] = 1;
   } else if (p.N >= 128 && p.batch * ((p.M + 15) / 16) * ((p.N + 127) / 128) >= 8) {
     row["NV"] = 4;
@@ -321,7 +326,7 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
     } else if (machine == Machine::cpu_loops) {
       row = pick_cpu(p);
     } else {
-      row = pick_lavapipe(p);
+      row = pick_lanes_of_cpu(caps, p);
     }
   }
   add_facts(caps, p, row);

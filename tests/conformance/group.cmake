@@ -1,6 +1,12 @@
 # Whole programs with two queues on devices that run one by default (Caps::queues).
 add_test(NAME conformance_queues COMMAND heddle_tests_conformance --gtest_filter=RandomGraphs.*:*CheckpointTraining*:*BudgetTraining*)
 set_tests_properties(conformance_queues PROPERTIES LABELS conformance ENVIRONMENT "HEDDLE_QUEUES=2")
+# Vulkan devices without 8- and 16-bit storage and without 64-bit integers, as SwiftShader and many phones are: their
+# kernels see 32-bit words (backend_vulkan/int64_words.h). Without texel buffers, so that loads see them too.
+add_test(NAME conformance_words COMMAND heddle_tests_conformance
+  --gtest_filter=*Int64*vulkan*:*Casts*vulkan*:*Movement*vulkan*:*CopyRows*vulkan*:*MovedBits*vulkan*:*DeviceContract*vulkan*)
+set_tests_properties(conformance_words PROPERTIES LABELS conformance
+  ENVIRONMENT "HEDDLE_VULKAN_WITHOUT=storage8,storage16,int64;HEDDLE_TEXELS=none")
 # Runs a graph that a test planned, in a process of its own (image_test.cpp).
 add_executable(heddle_image_run ${CMAKE_CURRENT_SOURCE_DIR}/conformance/programs/image_run.cpp)
 heddle_warnings(heddle_image_run)
