@@ -17,7 +17,7 @@ namespace {
 
 bool never() { return false; }
 
-constexpr double seconds_to_start = 60, seconds_to_compile = 600;
+constexpr double seconds_to_start = 600, seconds_to_compile = 600;
 
 // One family's; started again after it died.
 class Radv {
