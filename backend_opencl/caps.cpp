@@ -167,6 +167,13 @@ Found describe(cl_platform_id platform, cl_device_id device, size_t index) {
     info.caps = caps_of(device, identity);
     found.quirks = Quirks(info);
     apply(found.quirks, info.caps);
+    if (found.quirks.has(Quirk::computes_wrong) && !std::getenv("HEDDLE_REFUSED_DRIVERS")) {
+      info.available = false;
+      info.reason = fmt::format(
+          "{} on {} computes wrong values (see `heddle devices --quirks`); lavapipe does not "
+          "(Debian mesa-vulkan-drivers)",
+          info.driver, info.name);
+    }
   }
   return found;
 }

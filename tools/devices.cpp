@@ -72,7 +72,7 @@ void show_text(const std::vector<DeviceInfo>& devices) {
 std::vector<std::string> devices_with(const QuirkRow& row, const std::vector<DeviceInfo>& devices) {
   std::vector<std::string> ids;
   for (const DeviceInfo& d : devices) {
-    if (d.available && applies(row, d)) ids.push_back(d.id);
+    if (applies(row, d)) ids.push_back(d.id);
   }
   return ids;
 }

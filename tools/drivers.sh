@@ -76,7 +76,7 @@ opencl pocl libpocl.so.2 POCL_LEAVE_KERNEL_COMPILER_TEMP_FILES=1
 opencl pocl-basic libpocl.so.2 POCL_DEVICES=basic
 intel=$(find "$drivers/intel" -name 'libintelocl.so' 2>/dev/null | head -1)
 opencl intel "${intel:-libintelocl.so}" LD_LIBRARY_PATH="$(dirname "${intel:-/}")"
-opencl rusticl "$libraries/libRusticlOpenCL.so.1" RUSTICL_ENABLE=llvmpipe LD_LIBRARY_PATH="$libraries"
+opencl rusticl "$libraries/libRusticlOpenCL.so.1" RUSTICL_ENABLE=llvmpipe HEDDLE_REFUSED_DRIVERS=1 LD_LIBRARY_PATH="$libraries"
 vulkan lavapipe "$(find /usr/share/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head -1)"
 swiftshader=$(find "$drivers" -name libvk_swiftshader.so 2>/dev/null | head -1)
 if [ -n "$swiftshader" ]; then

@@ -19,6 +19,7 @@ namespace heddle {
 
 enum class Quirk : uint8_t {
   everywhere,
+  computes_wrong,       // the device is refused by name; HEDDLE_REFUSED_DRIVERS=1 opens it
   lanes_are_loops,      // Machine::cpu_loops
   lanes_are_vectors,    // Machine::cpu_lanes
   loops_end_early,      // Caps::max_loop_iterations

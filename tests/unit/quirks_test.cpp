@@ -36,6 +36,12 @@ TEST(QuirkTable, DecidesTheMachineOfCpuDrivers) {
   EXPECT_FALSE(has("vulkan", "Portable Computing Language 3.1", "", Quirk::lanes_are_loops)) << "another backend";
 }
 
+TEST(QuirkTable, RefusesADriverThatComputesWrong) {
+  EXPECT_TRUE(has("opencl", "rusticl 22.3.6", "llvmpipe (LLVM 15.0.6, 256 bits)", Quirk::computes_wrong));
+  EXPECT_FALSE(has("opencl", "rusticl 22.3.6", "AMD Radeon RX 6800 (radeonsi)", Quirk::computes_wrong));
+  EXPECT_FALSE(has("vulkan", "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)", "llvmpipe", Quirk::computes_wrong));
+}
+
 TEST(QuirkTable, VersionsAreAHalfOpenRange) {
   const auto sinks = [](const char* driver) { return has("opencl", driver, "cpu", Quirk::sinks_instructions); };
   EXPECT_FALSE(sinks("Portable Computing Language 5.9"));
