@@ -32,7 +32,8 @@ endif()
 
 # A minute of the groups that tools/ptx.sh runs whole, on cuda:0 over the executor: schedules of the product, matrix
 # units among them, and other bodies.
-set(heddle_ptx_tests *MatmulGpuTest.*/cuda *ReduceTest.*/cuda *CopyRowsTest.*/cuda *ScatterAddTest.*/cuda *AttentionTest.*/cuda)
+set(heddle_ptx_tests *HarnessTest.*/cuda *MatmulGpuTest.*/cuda *ReduceTest.*/cuda *CopyRowsTest.*/cuda
+  *ScatterAddTest.*/cuda *AttentionTest.*/cuda)
 list(JOIN heddle_ptx_tests ":" heddle_ptx_tests)
 add_test(NAME ptx_kernels COMMAND heddle_tests_kernels --gtest_filter=${heddle_ptx_tests})
 set_tests_properties(ptx_kernels PROPERTIES LABELS ptx TIMEOUT 900 ENVIRONMENT

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -73,6 +74,8 @@ struct State {
   std::vector<Stream*> streams;         // alive, oldest first
   Graph* capture = nullptr;
   CUresult sticky = CUDA_SUCCESS;
+  bool working = false;                // a thread runs a piece of work, without the lock
+  std::condition_variable_any rested;  // it does no more
 };
 
 State& state() {
@@ -81,6 +84,8 @@ State& state() {
 }
 
 Module::~Module() { state().reachable.remove(globals.data()); }
+
+using Held = std::unique_lock<std::recursive_mutex>;
 
 // What handles of modules and functions point to.
 using ModuleHandle = std::shared_ptr<Module>;
@@ -106,11 +111,12 @@ CUresult enter(const char* symbol, bool needs_context = true) {
   return s.sticky;
 }
 
-#define ENTER(symbol)                                              \
-  const std::lock_guard<std::recursive_mutex> held(state().mutex); \
+#define ENTER(symbol)       \
+  Held held(state().mutex); \
   if (CUresult refused = enter(symbol); refused != CUDA_SUCCESS) return refused
 
 bool inside(const std::map<uintptr_t, size_t>& blocks, CUdeviceptr address, size_t bytes) {
+  const Held held(state().mutex);
   auto after = blocks.upper_bound(static_cast<uintptr_t>(address));
   if (after == blocks.begin()) return false;
   auto block = std::prev(after);
@@ -132,26 +138,37 @@ CUresult enqueue(CUstream handle, Work work) {
 }
 
 // The next piece of work of the youngest stream that can go on: an order that nobody who forgot a dependency expects.
-// False when none can.
-bool run_one(CUresult* result) {
+// Other threads may call the driver while it runs. False when none can.
+bool run_one(Held& held, CUresult* result) {
   State& s = state();
   for (auto stream = s.streams.rbegin(); stream != s.streams.rend(); ++stream) {
     std::deque<Item>& queue = (*stream)->queue;
     if (queue.empty() || (queue.front().ready && !queue.front().ready())) continue;
     const Work work = std::move(queue.front().run);
     queue.pop_front();
+    s.working = true;
+    held.unlock();
     *result = work();
+    held.lock();
+    s.working = false;
+    s.rested.notify_all();
     if (*result != CUDA_SUCCESS && *result != ptx_fault) s.sticky = *result;
     return true;
   }
   return false;
 }
 
+void wait_for_rest(Held& held) {
+  state().rested.wait(held, [] { return !state().working; });
+}
+
 template <class Busy>
-CUresult run_while(const Busy& busy) {
-  while (busy()) {
+CUresult run_while(Held& held, const Busy& busy) {
+  for (;;) {
+    wait_for_rest(held);
+    if (!busy()) break;
     CUresult result = CUDA_SUCCESS;
-    if (!run_one(&result)) return CUDA_ERROR_UNKNOWN;  // streams wait for each other
+    if (!run_one(held, &result)) return CUDA_ERROR_UNKNOWN;  // streams wait for each other
     if (result != CUDA_SUCCESS) return result;
   }
   return state().sticky;
@@ -189,6 +206,7 @@ void give_back(void* memory) {
 }
 
 CUresult reported(const std::exception& error) {
+  const Held held(state().mutex);
   state().fault = error.what();
   return ptx_fault;
 }
@@ -224,7 +242,7 @@ CUresult cuGetErrorName(CUresult error, const char** name) {
 }
 CUresult cuGetErrorString(CUresult error, const char** text) {
   static thread_local std::string kept;
-  const std::lock_guard<std::recursive_mutex> held(state().mutex);
+  const Held held(state().mutex);
   kept = error == ptx_fault ? state().fault : "a fake error";
   *text = kept.c_str();
   return CUDA_SUCCESS;
@@ -310,6 +328,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
 }
 CUresult cuMemFree_v2(CUdeviceptr address) {
   ENTER("cuMemFree");
+  wait_for_rest(held);
   if (!state().memory.erase(static_cast<uintptr_t>(address))) return CUDA_ERROR_INVALID_VALUE;
   give_back(host(address));
   --state().live["memory"];
@@ -324,6 +343,7 @@ CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
 }
 CUresult cuMemFreeHost(void* memory) {
   ENTER("cuMemFreeHost");
+  wait_for_rest(held);
   state().host.erase(reinterpret_cast<uintptr_t>(memory));
   give_back(memory);
   --state().live["host"];
@@ -388,7 +408,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream stream) {
   ENTER("cuStreamSynchronize");
   return state().capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                         : run_while([&] { return !stream_of(stream).queue.empty(); });
+                         : run_while(held, [&] { return !stream_of(stream).queue.empty(); });
 }
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
   ENTER("cuStreamWaitEvent");
@@ -471,6 +491,7 @@ CUresult cuEventRecord(CUevent handle, CUstream stream) {
   }
   const int number = ++event->recorded;
   return enqueue(stream, [event, number] {
+    const Held held_too(state().mutex);
     event->seconds = now();
     event->finished = number;
     return CUDA_SUCCESS;
@@ -478,14 +499,14 @@ CUresult cuEventRecord(CUevent handle, CUstream stream) {
 }
 CUresult cuEventQuery(CUevent handle) {
   ENTER("cuEventQuery");
-  // The device works while the host asks: one piece of work per question.
+  // The device works while the host asks: one piece of work per question, if no other thread runs one.
   CUresult result = CUDA_SUCCESS;
-  if (run_one(&result) && result != CUDA_SUCCESS) return result;
+  if (!state().working && run_one(held, &result) && result != CUDA_SUCCESS) return result;
   return reinterpret_cast<Event*>(handle)->pending() ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 CUresult cuEventSynchronize(CUevent handle) {
   ENTER("cuEventSynchronize");
-  return run_while([&] { return reinterpret_cast<Event*>(handle)->pending(); });
+  return run_while(held, [&] { return reinterpret_cast<Event*>(handle)->pending(); });
 }
 CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
   ENTER("cuEventElapsedTime");

@@ -296,6 +296,17 @@ TEST(PtxFloats, ReciprocalOfTheUpperHalf) {
   EXPECT_NEAR(d[1], -1.0 / 7, 0x1p-22);
   EXPECT_TRUE(std::isinf(d[2]) && std::isinf(d[3]));
 }
+// Without .ftz the operation has all bits: the device's rsqrt() in double is this instruction alone.
+TEST(PtxFloats, ReciprocalRootOfAllBits) {
+  const auto d = compute<double>("rsqrt.approx.f64 %d, %a;", std::vector<double>{3.0, 0.1, 0.0, 0x1p-1060, -1.0});
+  EXPECT_NEAR(d[0], 1 / std::sqrt(3.0), 0x1p-52);
+  EXPECT_NEAR(d[1], 1 / std::sqrt(0.1), 0x1p-50);
+  EXPECT_TRUE(std::isinf(d[2]));
+  EXPECT_EQ(d[3], 0x1p530);
+  EXPECT_TRUE(std::isnan(d[4]));
+  const auto upper = compute<double>("rsqrt.approx.ftz.f64 %d, %a;", std::vector<double>{3.0});
+  EXPECT_EQ(std::bit_cast<uint64_t>(upper[0]) & 0xffffffffu, 0u);
+}
 
 // ---- comparisons ----
 

@@ -86,7 +86,8 @@ void update(Block& b, const Op& op) {
       in_shared = true;
       address -= shared_window;
     }
-    std::byte* at = in_shared ? b.shared.update(lane, address, sizeof(T)) : b.global(lane, address, sizeof(T));
+    std::byte* at =
+        in_shared ? b.shared.update(lane, address, sizeof(T)) : b.global<Touch::update>(lane, address, sizeof(T));
     const std::atomic_ref<Bits> memory(*reinterpret_cast<Bits*>(at));
     Bits old = memory.load();
     while (!memory.compare_exchange_weak(old, std::bit_cast<Bits>(F()(std::bit_cast<T>(old), x[lane], y[lane])))) {

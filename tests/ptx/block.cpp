@@ -6,8 +6,9 @@
 namespace heddle::ptx {
 
 void Block::begin(const Program& program, const LaunchShape& shape, const std::byte* parameters,
-                  const GlobalMemory& memory) {
+                  const GlobalMemory& memory, uint32_t number) {
   program_ = &program;
+  launch_ = number;
   memory_ = &memory;
   parameters_ = parameters;
   shape_ = shape;
@@ -57,6 +58,7 @@ void Block::place_specials(uint32_t x, uint32_t y, uint32_t z) {
 
 void Block::run(uint32_t x, uint32_t y, uint32_t z) {
   block_[0] = x, block_[1] = y, block_[2] = z;
+  number_ = 1 + x + shape_.grid[0] * (y + shape_.grid[1] * z);
   place_specials(x, y, z);
   shared.begin(program_->shared_bytes + shape_.dynamic_shared, lanes_);
   copies_.clear();

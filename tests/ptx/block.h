@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include "tests/ptx/global_memory.h"
@@ -19,6 +21,10 @@ struct LaunchShape {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   uint32_t dynamic_shared = 0;
 };
+
+// What is done to global memory. An invariant read is one by a cache that sees no writes of its own launch; a write of
+// what stands there changes nothing for those before it.
+enum class Touch : uint8_t { read, read_invariant, write, write_same, update };
 
 // The lanes that an instruction works on.
 struct Active {
@@ -43,7 +49,9 @@ struct Active {
 class Block {
  public:
   // What follows is of one launch until the next begin().
-  void begin(const Program& program, const LaunchShape& shape, const std::byte* parameters, const GlobalMemory& memory);
+  // `number` is the launch's.
+  void begin(const Program& program, const LaunchShape& shape, const std::byte* parameters, const GlobalMemory& memory,
+             uint32_t number);
   // Throws Fault.
   void run(uint32_t x, uint32_t y, uint32_t z);
 
@@ -57,11 +65,21 @@ class Block {
     return reinterpret_cast<T*>(registers_.data() + size_t{place} * stride_);
   }
   // `bytes` of global memory, in one allocation; throws LaneFault.
+  template <Touch How>
   std::byte* global(uint32_t lane, uint64_t address, uint32_t bytes) {
-    if (address - range_.begin >= range_.end - range_.begin || bytes > range_.end - address)
-      find_range(lane, address, bytes);
-    if (address & (bytes - 1)) misaligned(lane, address, bytes, "global");
+    check_global(lane, address, bytes);
+    for (uint64_t at = address; at < address + bytes; ++at) note<How>(lane, at);
     return reinterpret_cast<std::byte*>(address);
+  }
+  void store_global(uint32_t lane, uint64_t address, const void* value, uint32_t bytes) {
+    check_global(lane, address, bytes);
+    auto* to = reinterpret_cast<std::byte*>(address);
+    if (std::memcmp(to, value, bytes) == 0) {
+      for (uint64_t at = address; at < address + bytes; ++at) note<Touch::write_same>(lane, at);
+    } else {
+      for (uint64_t at = address; at < address + bytes; ++at) note<Touch::write>(lane, at);
+      std::memcpy(to, value, bytes);
+    }
   }
   std::byte* local(uint32_t lane, uint64_t address, uint32_t bytes) {
     if (address > program_->frame_bytes || bytes > program_->frame_bytes - address)
@@ -110,9 +128,18 @@ class Block {
   [[noreturn]] void stuck(uint32_t lane, const std::string& text) const;
   std::string doing(uint32_t lane) const;
   std::string source_of(const Where& where) const;
+  void check_global(uint32_t lane, uint64_t address, uint32_t bytes) {
+    if (address - range_.begin >= range_.end - range_.begin || bytes > range_.end - address)
+      find_range(lane, address, bytes);
+    if (address & (bytes - 1)) misaligned(lane, address, bytes, "global");
+  }
+  template <Touch How>
+  void note(uint32_t lane, uint64_t address);
+  [[noreturn]] void race(uint32_t lane, uint64_t address, Touch how, const ByteRecord& met) const;
+  std::string behind_parameter(uint64_t address) const;
   void find_range(uint32_t lane, uint64_t address, uint32_t bytes);
   [[noreturn]] static void misaligned(uint32_t lane, uint64_t address, uint32_t bytes, const char* memory);
-  [[noreturn]] static void outside(uint32_t lane, uint64_t address, uint32_t bytes, const char* memory);
+  [[noreturn]] void outside(uint32_t lane, uint64_t address, uint32_t bytes, const char* memory) const;
 
   const Program* program_ = nullptr;
   const GlobalMemory* memory_ = nullptr;
@@ -122,7 +149,9 @@ class Block {
   uint32_t lanes_ = 0, stride_ = 0;
   std::vector<std::byte> registers_, frames_;
   uint64_t frame_stride_ = 0;
-  MemoryRange range_;  // that was found last
+  MemoryRange range_;    // that was found last
+  uint32_t launch_ = 0;  // for the records of global memory
+  uint32_t number_ = 0;  // of the block, from 1
 
   int32_t at_ = 0;     // instruction of the active lanes
   int32_t other_ = 0;  // the lowest of the others that run
@@ -135,5 +164,26 @@ class Block {
   std::vector<AsyncCopy> copies_;
   std::vector<uint32_t> committed_;
 };
+
+// Notes an access to one byte, and compares it with those of other blocks.
+template <Touch How>
+void Block::note(uint32_t lane, uint64_t address) {
+  std::atomic<uint64_t>& at = range_.records[address - range_.begin];
+  const uint64_t before = at.load(std::memory_order_relaxed);
+  ByteRecord r = ByteRecord::of(before);
+  if (r.launch != launch_) r = {launch_};
+  const bool foreign_write = r.writer != ByteRecord::none && r.writer != number_;
+  if constexpr (How == Touch::read || How == Touch::read_invariant) {
+    if (foreign_write || (How == Touch::read_invariant && r.writer != ByteRecord::none)) race(lane, address, How, r);
+    r.reader = r.reader == ByteRecord::none || r.reader == number_ ? number_ : ByteRecord::many;
+  } else {
+    const bool together = How == Touch::update && r.atomic;
+    const bool meets = (foreign_write && !together) || (r.reader != ByteRecord::none && r.reader != number_);
+    if (meets && How != Touch::write_same) race(lane, address, How, r);
+    r.atomic = How == Touch::update && (r.atomic || r.writer == ByteRecord::none);
+    r.writer = foreign_write ? ByteRecord::many : number_;
+  }
+  if (const uint64_t after = r.bits(); after != before) at.store(after, std::memory_order_relaxed);
+}
 
 }  // namespace heddle::ptx

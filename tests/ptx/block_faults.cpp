@@ -1,4 +1,7 @@
 // How a block tells of faults.
+#include <algorithm>
+#include <cstring>
+
 #include "tests/ptx/block.h"
 
 namespace heddle::ptx {
@@ -14,10 +17,39 @@ void Block::misaligned(uint32_t lane, uint64_t address, uint32_t bytes, const ch
                   std::to_string(bytes) + " bytes of " + memory + " memory at address " + std::to_string(address)};
 }
 
-void Block::outside(uint32_t lane, uint64_t address, uint32_t bytes, const char* memory) {
+void Block::outside(uint32_t lane, uint64_t address, uint32_t bytes, const char* memory) const {
   throw LaneFault{FaultKind::bounds, lane,
                   std::to_string(bytes) + " bytes of " + memory + " memory at address " + std::to_string(address) +
-                      " lie in no allocation"};
+                      behind_parameter(address) + " lie in no allocation"};
+}
+
+// The kernel's parameter that points to the address or the least way before it.
+std::string Block::behind_parameter(uint64_t address) const {
+  size_t nearest = 0;
+  uint64_t from = 0;
+  for (size_t i = 0; i < program_->parameters.size(); ++i) {
+    const Variable& p = *program_->parameters[i];
+    uint64_t value = 0;
+    if (p.bytes != sizeof value) continue;
+    std::memcpy(&value, parameters_ + p.offset, sizeof value);
+    if (value <= address && value > from) nearest = i, from = value;
+  }
+  if (from == 0) return "";
+  return " (" + std::to_string(address - from) + " behind parameter " + std::to_string(nearest) + ")";
+}
+
+void Block::race(uint32_t lane, uint64_t address, Touch how, const ByteRecord& met) const {
+  const bool reads = how == Touch::read || how == Touch::read_invariant;
+  const bool wrote = met.writer != ByteRecord::none && (reads || met.writer != number_);
+  const uint32_t other = wrote ? met.writer : met.reader;
+  const std::string who = other == ByteRecord::many ? "several blocks"
+                          : other == number_        ? "this block"
+                                                    : "block " + std::to_string(other - 1);
+  throw LaneFault{FaultKind::race, lane,
+                  "the lane " + std::string(reads ? "reads" : "writes") + " the byte at " + std::to_string(address) +
+                      behind_parameter(address) + " of global memory, which " + who + (wrote ? " wrote" : " read") +
+                      " in the same launch" +
+                      (how == Touch::read_invariant ? ", by a cache that sees no writes (ld.global.nc)" : "")};
 }
 
 std::string Block::source_of(const Where& where) const {

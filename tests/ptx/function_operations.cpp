@@ -27,7 +27,7 @@ struct ReciprocalRoot {
       return 1.0 / std::sqrt(a);
   }
 };
-// Of f64, .approx looks at the upper half of its operand and gives an upper half.
+// Of f64, .approx.ftz looks at the upper half of its operand and gives an upper half.
 template <class F>
 struct UpperHalf {
   static double upper(double x) { return std::bit_cast<double>(std::bit_cast<uint64_t>(x) & 0xffff'ffff'0000'0000ull); }
@@ -68,10 +68,9 @@ void decode_root(Decoder& d) {
   Run run = nullptr;
   if (type == Type::f32) {
     run = of_f32<F>(d);
-  } else if (type == Type::f64 && approximate) {
-    d.take("ftz");
+  } else if (type == Type::f64 && approximate && d.take("ftz")) {
     run = each_lane<UpperHalf<F>, double, double>;
-  } else if (type == Type::f64) {
+  } else if (type == Type::f64) {  // without .ftz an approximation is one of all bits
     d.op.rounding = static_cast<uint8_t>(d.rounding());
     run = each_lane_rounded<F, double, double>;
   } else {

@@ -1,36 +1,77 @@
-// The ranges of host memory that kernels may touch.
+// The ranges of host memory that kernels may touch, and which blocks touched each byte.
 //
-// Purpose: answers for an access whether it lies in one allocation. Invariants: ranges are sorted and apart.
-// Thread safety: immutable while kernels run.
+// Purpose: answers for an access whether it lies in one allocation, and whether it races: two blocks of one launch at
+// the same byte, one of which writes, as nothing orders blocks. Atomic operations do not race with each other, nor does
+// a write of what stands there. Invariants: ranges are sorted and apart; a record counts in the launch it names only,
+// so a launch needs nothing cleared. Thread safety: ranges may be added, removed and found by several threads; a record
+// is read and written whole, and where two blocks meet at one byte in the same moment one of them may be forgotten.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <vector>
+#include <memory>
+#include <mutex>
 
 namespace heddle::ptx {
 
+// Which block wrote a byte last in a launch, and which read it.
+struct ByteRecord {
+  static constexpr uint32_t none = 0, many = 0xffffff;
+  static constexpr uint32_t most_blocks = many - 1;  // of a launch; blocks count from 1 here
+  uint32_t launch = 0;                               // 15 bits
+  uint32_t writer = none, reader = none;             // 24 bits each
+  bool atomic = false;                               // the writer's operations were atomic
+
+  static ByteRecord of(uint64_t bits) {
+    return {static_cast<uint32_t>(bits >> 49), static_cast<uint32_t>(bits >> 24 & 0xffffff),
+            static_cast<uint32_t>(bits & 0xffffff), (bits >> 48 & 1) != 0};
+  }
+  uint64_t bits() const {
+    return uint64_t{launch} << 49 | uint64_t{atomic} << 48 | uint64_t{writer} << 24 | uint64_t{reader};
+  }
+};
+
+using Records = std::atomic<uint64_t>*;  // one a byte
+
 struct MemoryRange {
   uint64_t begin = 0, end = 0;
+  Records records = nullptr;
 };
 
 class GlobalMemory {
  public:
-  void add(const void* begin, uint64_t bytes) {
-    const auto at = reinterpret_cast<uintptr_t>(begin);
-    ranges_[at] = {at, at + bytes};
-  }
-  void remove(const void* begin) { ranges_.erase(reinterpret_cast<uintptr_t>(begin)); }
+  void add(const void* begin, uint64_t bytes);
+  void remove(const void* begin);
   // The range that holds the address, or an empty one.
-  MemoryRange find(uint64_t address) const {
-    auto after = ranges_.upper_bound(address);
-    if (after == ranges_.begin()) return {};
-    const MemoryRange range = std::prev(after)->second;
-    return address < range.end ? range : MemoryRange{};
-  }
+  MemoryRange find(uint64_t address) const;
+  // A number that no launch has had whose records are still there. One launch at a time.
+  uint32_t begin_launch();
 
  private:
-  std::map<uint64_t, MemoryRange> ranges_;
+  // Memory that holds zeros, and is none until it is touched.
+  class Zeros {
+   public:
+    explicit Zeros(uint64_t bytes);
+    ~Zeros();
+    Zeros(const Zeros&) = delete;
+    Zeros& operator=(const Zeros&) = delete;
+    void clear();
+    void* get() const { return at_; }
+
+   private:
+    void* at_ = nullptr;
+    uint64_t bytes_ = 0;
+  };
+  struct Range {
+    uint64_t begin = 0, end = 0;
+    std::unique_ptr<Zeros> records;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<uint64_t, Range> ranges_;
+  uint32_t launch_ = 0;
 };
 
 }  // namespace heddle::ptx

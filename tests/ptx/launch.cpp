@@ -63,15 +63,15 @@ class Pool {
 // Blocks of a launch, handed out one by one.
 class Grid {
  public:
-  Grid(const Program& program, const LaunchShape& shape, const std::byte* parameters, const GlobalMemory& memory)
-      : program_(program), shape_(shape), parameters_(parameters), memory_(memory) {}
+  Grid(const Program& program, const LaunchShape& shape, const std::byte* parameters, GlobalMemory& memory)
+      : program_(program), shape_(shape), parameters_(parameters), memory_(memory), number_(memory.begin_launch()) {}
 
   void work() {
     const uint64_t count = blocks();
     static thread_local Block block;  // its registers are kept for the next launch
     bool begun = false;
     for (uint64_t i = next_++; i < count && !failed_; i = next_++) {
-      if (!begun) block.begin(program_, shape_, parameters_, memory_);
+      if (!begun) block.begin(program_, shape_, parameters_, memory_, number_);
       begun = true;
       try {
         block.run(static_cast<uint32_t>(i % shape_.grid[0]), static_cast<uint32_t>(i / shape_.grid[0] % shape_.grid[1]),
@@ -93,6 +93,7 @@ class Grid {
   const LaunchShape& shape_;
   const std::byte* parameters_;
   const GlobalMemory& memory_;
+  const uint32_t number_;
   std::atomic<uint64_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;
@@ -102,12 +103,14 @@ class Grid {
 
 }  // namespace
 
-void launch(const Program& program, const LaunchShape& shape, const std::byte* parameters, const GlobalMemory& memory) {
+void launch(const Program& program, const LaunchShape& shape, const std::byte* parameters, GlobalMemory& memory) {
   const uint64_t lanes = uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
   if (lanes == 0 || lanes > 1024) throw Fault(FaultKind::other, "[ptx] a block has 1 to 1024 lanes");
   if (program.max_lanes && lanes > program.max_lanes)
     throw Fault(FaultKind::other,
                 "[ptx] the kernel's blocks have at most " + std::to_string(program.max_lanes) + " lanes");
+  if (uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] > ByteRecord::most_blocks)
+    throw Fault(FaultKind::other, "[ptx] more than " + std::to_string(ByteRecord::most_blocks) + " blocks");
   Grid grid(program, shape, parameters, memory);
   if (grid.blocks() == 1)
     grid.work();

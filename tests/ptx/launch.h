@@ -14,6 +14,6 @@
 namespace heddle::ptx {
 
 // Throws Fault: that of the lowest block among those that ran.
-void launch(const Program& program, const LaunchShape& shape, const std::byte* parameters, const GlobalMemory& memory);
+void launch(const Program& program, const LaunchShape& shape, const std::byte* parameters, GlobalMemory& memory);
 
 }  // namespace heddle::ptx

@@ -8,7 +8,8 @@
 namespace heddle::ptx {
 namespace {
 
-enum class Where : uint8_t { global, shared, local, generic };
+// Invariant: global memory that nobody writes in this launch.
+enum class Where : uint8_t { global, invariant, shared, local, generic };
 
 // Where a generic address points to.
 Where window_of(uint64_t& address) {
@@ -29,14 +30,16 @@ const std::byte* readable(Block& b, uint32_t lane, uint64_t address, uint32_t by
   Where in = In;
   if (In == Where::generic) in = window_of(address);
   if (in == Where::shared) return b.shared.load(lane, address, bytes);
-  return in == Where::local ? b.local(lane, address, bytes) : b.global(lane, address, bytes);
+  if (in == Where::invariant) return b.global<Touch::read_invariant>(lane, address, bytes);
+  return in == Where::local ? b.local(lane, address, bytes) : b.global<Touch::read>(lane, address, bytes);
 }
 template <Where In>
 void store_bytes(Block& b, uint32_t lane, uint64_t address, const void* value, uint32_t bytes) {
   Where in = In;
   if (In == Where::generic) in = window_of(address);
   if (in == Where::shared) return b.shared.store(lane, address, value, bytes);
-  std::memcpy(in == Where::local ? b.local(lane, address, bytes) : b.global(lane, address, bytes), value, bytes);
+  if (in != Where::local) return b.store_global(lane, address, value, bytes);
+  std::memcpy(b.local(lane, address, bytes), value, bytes);
 }
 
 // Addresses in registers have 64 bits, in shared memory also 32: the first operand's width decides.
@@ -90,18 +93,19 @@ void load_parameter(Block& b, const Op& op) {
 
 // ---- choice of the function ----
 
-struct Access {
+struct Choice {
   Space space = Space::none;
   Type type = Type::none;
   uint32_t register_bytes = 0, address_bytes = 8;
-  bool store = false, parameter = false;
+  bool store = false, parameter = false, invariant = false;
 };
 
 template <class M, class R, class A>
-Run in_space(const Access& a) {
+Run in_space(const Choice& a) {
   switch (a.space) {
     case Space::global:
     case Space::constant:
+      if (a.invariant) return load<M, R, Where::invariant, A>;
       return a.store ? store<M, R, Where::global, A> : load<M, R, Where::global, A>;
     case Space::shared:
       return a.store ? store<M, R, Where::shared, A> : load<M, R, Where::shared, A>;
@@ -113,14 +117,14 @@ Run in_space(const Access& a) {
 }
 
 template <class M, class R>
-Run with_address(const Access& a) {
+Run with_address(const Choice& a) {
   if (a.parameter) return load_parameter<M, R>;
   return a.address_bytes == 8 ? in_space<M, R, uint64_t>(a) : in_space<M, R, uint32_t>(a);
 }
 
 // Registers hold integers extended as the type says; the register's type has the sign of the element's.
 template <class M>
-Run with_register(Decoder& d, const Access& a) {
+Run with_register(Decoder& d, const Choice& a) {
   constexpr bool with_sign = std::is_signed_v<M>;
   if (a.register_bytes < sizeof(M)) d.fail("a register is narrower than the type");
   if (a.register_bytes == 2) return with_address<M, std::conditional_t<with_sign, int16_t, uint16_t>>(a);
@@ -129,7 +133,7 @@ Run with_register(Decoder& d, const Access& a) {
   d.fail("a register of 16, 32 or 64 bits is expected");
 }
 
-Run function_of(Decoder& d, const Access& a) {
+Run function_of(Decoder& d, const Choice& a) {
   switch (a.type) {
     case Type::u8:
     case Type::b8:
@@ -173,7 +177,6 @@ void take_cache_words(Decoder& d) {
                            "cv",
                            "wb",
                            "wt",
-                           "nc",
                            "volatile",
                            "weak",
                            "relaxed",
@@ -195,9 +198,10 @@ void take_cache_words(Decoder& d) {
 }
 
 void decode_access(Decoder& d, bool stores) {
-  Access a;
+  Choice a;
   a.store = stores;
   a.space = space_of(d);
+  a.invariant = !stores && d.take("nc");
   take_cache_words(d);
   const bool two = d.take("v2"), four = d.take("v4");
   a.type = d.type();
@@ -250,8 +254,8 @@ void copy(Block& b, const Op& op) {
     if (source % size != 0) throw LaneFault{FaultKind::misaligned, lane, "the source of a cp.async"};
     const std::byte* data = nullptr;
     if (bytes > 0) {
-      data = b.global(lane, source, 1);
-      b.global(lane, source + bytes - 1, 1);
+      data = b.global<Touch::read>(lane, source, 1);
+      for (uint32_t i = 1; i < bytes; ++i) b.global<Touch::read>(lane, source + i, 1);
     }
     b.copy_async(lane, static_cast<uint64_t>(to[lane]) + static_cast<uint64_t>(target_offset), data, size, bytes);
   }

@@ -210,6 +210,44 @@ TEST(PtxFaults, GlobalMemory) {
   EXPECT_EQ(fault_of([&] { m.run("ld.global.v2.u32 {%r4, %r5}, [%l0];\n", 1, 2); }).kind, FaultKind::misaligned);
 }
 
+// Blocks are not ordered, whichever of them runs first.
+TEST(PtxFaults, BlocksAtTheSameBytes) {
+  Buffers m(64);
+  const auto kind = [&](const std::string& body) { return fault_of([&] { m.run(body, 2, 32); }).kind; };
+  EXPECT_EQ(kind("st.global.u32 [%a], %r3;\n"), FaultKind::race) << "different values at one place";
+  EXPECT_EQ(kind("xor.b32 %r4, %r3, 32;\nmad.wide.u32 %l2, %r4, 4, %b;\nld.global.u32 %r5, [%l2];\nst.global.u32 "
+                 "[%l1], %r3;\n"),
+            FaultKind::race)
+      << "read, then written";
+  EXPECT_EQ(kind("st.global.u32 [%l1], %r3;\nxor.b32 %r4, %r3, 32;\nmad.wide.u32 %l2, %r4, 4, %b;\nld.global.u8 "
+                 "%r5, [%l2+3];\n"),
+            FaultKind::race)
+      << "written, then read";
+  EXPECT_EQ(kind("add.u32 %r4, %r3, 1000;\nst.global.u32 [%l1], %r4;\nld.global.nc.u32 %r5, [%l1];\n"), FaultKind::race)
+      << "by a cache that sees no writes";
+  EXPECT_EQ(kind("red.global.add.u32 [%a], 1;\nst.global.u32 [%a], %r3;\n"), FaultKind::race)
+      << "one of them atomically";
+  const Fault f = fault_of([&] { m.run("st.global.u32 [%b+8], %r3;\n", 2, 1); });
+  EXPECT_NE(std::string(f.what()).find("(8 behind parameter 1) of global memory, which block "), std::string::npos)
+      << f.what();
+}
+
+TEST(PtxFaults, BlocksThatDoNotRace) {
+  Buffers m(64);
+  m.run("red.global.add.u32 [%a], 1;\n", 2, 32);
+  EXPECT_EQ(m.a[0], 164u) << "atomic operations";
+  m.run("st.global.u32 [%a], 7;\n", 2, 32);
+  EXPECT_EQ(m.a[0], 7u) << "the same value of all blocks";
+  // Bytes of one word by two blocks; what a launch wrote, another block of the next one reads.
+  PtxRun run(
+      text("cvt.u64.u32 %l2, %r3;\nadd.u64 %l2, %b, %l2;\nld.global.u32 %r5, [%l0];\nadd.u32 %r4, %r3, "
+           "1;\nst.global.u8 [%l2], %r4;\nxor.b32 %r4, %r3, 63;\nmad.wide.u32 %l3, %r3, 4, %a;\n"
+           "st.global.u32 [%l3], %r4;\n"));
+  run.argument(m.a).argument(m.b);
+  for (int i = 0; i < 3; ++i) run.launch(32, 2);
+  EXPECT_EQ(m.b[0], 0x04030201u);
+}
+
 constexpr const char* tile = ".shared .align 16 .b8 tile[256];\nmov.u64 %l2, tile;\nmad.wide.u32 %l3, %r0, 4, %l2;\n";
 
 TEST(PtxFaults, SharedMemory) {
