@@ -106,6 +106,24 @@ void check_nvrtc(nvrtcResult result, const char* call) {
   if (result != NVRTC_SUCCESS) throw DeviceError(fmt::format("[cuda] {}: {}", call, nvrtc().GetErrorString(result)));
 }
 
+// Places as the other drivers' compilers write them: "matmul.hk:41: error: ..." instead of "matmul.hk(41): error: ...".
+std::string with_colons(const std::string& log) {
+  std::string text;
+  for (size_t from = 0; from < log.size();) {
+    const size_t end = std::min(log.find('\n', from), log.size());
+    const size_t close = log.find("): ", from);
+    size_t open = close;
+    while (close < end && open > from && is_ascii_digit(log[open - 1])) --open;
+    if (close < end && open < close && open > from && log[open - 1] == '(') {
+      text.append(log, from, open - 1 - from).append(":").append(log, open, close - open);
+      from = close + 1;
+    }
+    text.append(log, from, end + 1 - from);
+    from = end + 1;
+  }
+  return text;
+}
+
 // One program, destroyed with its scope.
 class Program {
  public:
@@ -125,7 +143,7 @@ class Program {
     if (with_lines()) options.push_back("--generate-line-info");
     nvrtcResult result = nvrtc().CompileProgram(program_, static_cast<int>(options.size()), options.data());
     if (result == NVRTC_SUCCESS) return;
-    std::string text = log();
+    const std::string text = with_colons(log());
     throw CompileError(fmt::format("[compile] nvrtcCompileProgram of kernel {} for {}: {}: {}", name_, arch,
                                    nvrtc().GetErrorString(result), headline(text)),
                        text);
