@@ -40,14 +40,20 @@ void check_extents(const Graph& graph, const Group& group) {
   }
 }
 
-// f64 and i64 kernels need the device's support: refused with its name, never narrowed in silence.
+// f64 and i64 kernels need the device's support: refused with its name, never narrowed in silence. What a group loads
+// counts as what it computes: isinf of f64 gives bool.
 void check_types(const Graph& graph, const Group& group, const Caps& caps) {
+  const auto refuse = [&](const IrNode& node, DType t) {
+    throw DTypeError(fmt::format("[{0}] {1} is not supported by this device (caps.{1})", node.op->name, name_of(t)));
+  };
   const auto check = [&](int id) {
     const IrNode& node = graph.nodes[id];
-    if (node.dtype == DType::f64 && !caps.f64)
-      throw DTypeError(fmt::format("[{}] f64 is not supported by this device (caps.f64)", node.op->name));
-    if (node.dtype == DType::i64 && !caps.i64)
-      throw DTypeError(fmt::format("[{}] i64 is not supported by this device (caps.i64)", node.op->name));
+    const auto has = [&](DType t) {
+      return node.dtype == t || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                            [&](int input) { return graph.nodes[input].dtype == t; });
+    };
+    if (!caps.f64 && has(DType::f64)) refuse(node, DType::f64);
+    if (!caps.i64 && has(DType::i64)) refuse(node, DType::i64);
     if (node.dtype == DType::f64 && node.op->transcendental && !caps.f64_math) {
       throw DTypeError(fmt::format(
           "[{}] f64 is not supported by this device for this function (caps.f64_math); cast to f32", node.op->name));

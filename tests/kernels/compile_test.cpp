@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
@@ -20,6 +21,7 @@
 #endif
 #ifdef HEDDLE_TEST_VULKAN
 #include "heddle/backend_vulkan/glsl_compiler.h"
+#include "heddle/backend_vulkan/int64_words.h"
 #endif
 #ifdef HEDDLE_TEST_CUDA
 #include "heddle/backend_cuda/nvrtc.h"
@@ -318,6 +320,57 @@ TEST(CompileBodies, GlslToValidSpirv) {
     EXPECT_EQ(std::system(("spirv-val --target-env vulkan1.1 " + path.string()).c_str()), 0);
   }
   std::filesystem::remove(path);
+  if (!validator) GTEST_SKIP() << "compiled, but spirv-val (package spirv-tools) is not installed";
+}
+#endif
+
+#ifdef HEDDLE_TEST_VULKAN
+// What devices without narrow storage and 64-bit integers compile: it is valid, and declares none of them.
+TEST(CompileBodies, GlslOfWordsNeedsNoNarrowOrWideIntegers) {
+  const bool validator = std::system("command -v spirv-val > /dev/null 2>&1") == 0;
+  const auto path =
+      std::filesystem::temp_directory_path() / ("heddle_words_test_" + std::to_string(::getpid()) + ".spv");
+  const PrintOptions options{.words8 = true, .words16 = true, .words64 = true};
+  std::vector<KernelSource> sources;
+  for (const Variant& v : variants(4)) {
+    sources.push_back(source_of(v));
+    const auto& buffers = sources.back().buffers;
+    const bool plain = std::all_of(buffers.begin(), buffers.end(), [](const BufferParam& b) {
+      return b.dtype == DType::f32 || b.dtype == DType::i32 || b.dtype == DType::f64;
+    });
+    if (plain) sources.pop_back();
+  }
+  KernelSource wide;
+  wide.name = "wide";
+  wide.buffers = {{"x", DType::i64, Access::read_write}, {"y", DType::bf16, Access::read_write}};
+  wide.body =
+      "I64 a = LOAD(x, 0u); I64 b = WIDEN(3) - LOAD(x, 1u) * I64(-5);\n"
+      "STORE(x, 0u, MOD(a, b) + IDIV(max(a, -b), b) + (a << 3) + (b >> CAST(int, a)) + CAST(I64, 1.5f) + abs(b));\n"
+      "STORE(y, 0u, a <= b || a == b ? CAST(float, a) : LOAD(y, 1u));\n";
+  sources.push_back(wide);
+  ASSERT_GT(sources.size(), 5u);
+  for (const KernelSource& source : sources) {
+    SCOPED_TRACE(source.name);
+    const auto words = int64_by_words(compile_glsl(print(source, Target::glsl, options), source.name), source.name);
+    for (size_t at = 5; at < words.size(); at += words[at] >> 16) {
+      // Int64, Int16, StorageBuffer16BitAccess, Int8, StorageBuffer8BitAccess.
+      if ((words[at] & 0xffffu) == 17)
+        EXPECT_EQ(std::set<uint32_t>({11, 22, 4433, 39, 4448}).count(words[at + 1]), 0u) << words[at + 1];
+    }
+    if (!validator) continue;
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+    EXPECT_EQ(std::system(("spirv-val --target-env vulkan1.1 " + path.string()).c_str()), 0);
+  }
+  std::filesystem::remove(path);
+  wide.body = "STORE(x, 0u, LOAD(x, 0u) / LOAD(x, 1u));";
+  const auto division = compile_glsl(print(wide, Target::glsl, options), "wide");
+  try {
+    int64_by_words(division, "wide");
+    ADD_FAILURE() << "divided";
+  } catch (const CompileError& error) {
+    EXPECT_NE(std::string(error.what()).find("write IDIV or IMOD"), std::string::npos) << error.what();
+  }
   if (!validator) GTEST_SKIP() << "compiled, but spirv-val (package spirv-tools) is not installed";
 }
 #endif
