@@ -16,8 +16,8 @@ if(NOT HEDDLE_VULKAN STREQUAL "OFF")
       list(APPEND heddle_vulkan_missing "${CMAKE_MATCH_2}")
     endif()
   endforeach()
-  # Newer glslang folds some of these into libglslang, so only the first four must exist. SPIRV-Tools comes from
-  # spirv-tools; glslang's SPIR-V writer refers to its optimizer.
+  # Newer glslang folds some of these into libglslang, so only the first two must exist. SPIRV-Tools comes from
+  # spirv-tools: glslang's SPIR-V writer refers to its optimizer where it was built with it, as Debian's is.
   foreach(library SPIRV glslang SPIRV-Tools-opt SPIRV-Tools glslang-default-resource-limits MachineIndependent GenericCodeGen
                   OGLCompiler OSDependent HLSL)
     find_library(HEDDLE_GLSLANG_${library} NAMES lib${library}.a ${library})
@@ -25,8 +25,8 @@ if(NOT HEDDLE_VULKAN STREQUAL "OFF")
     if(HEDDLE_GLSLANG_${library})
       list(APPEND heddle_vulkan_libraries ${HEDDLE_GLSLANG_${library}})
       list(APPEND heddle_vulkan_archives lib${library}.a)
-    elseif(library MATCHES "^(SPIRV|glslang|SPIRV-Tools|SPIRV-Tools-opt)$")
-      list(APPEND heddle_vulkan_missing "lib${library} (glslang-dev, spirv-tools)")
+    elseif(library MATCHES "^(SPIRV|glslang)$")
+      list(APPEND heddle_vulkan_missing "lib${library} (glslang-dev)")
     endif()
   endforeach()
   if(NOT heddle_vulkan_missing)

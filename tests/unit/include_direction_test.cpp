@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 // The one file above the device layer that asks backends' compilers for text (heddle kernel --print ptx).
 constexpr const char* compiler_caller = "tools/kernel_binary.cpp";
-constexpr const char* driver_opener = "tools/probe/probe.cpp";  // in the place of a backend; of ours, what a system needs
+constexpr const char* driver_opener =
+    "tools/probe/probe.cpp";  // in the place of a backend; of ours, what a system needs
 constexpr const char* driver_compiler = "tools/certify/radv_worker.cpp";  // a process that only compiles with a driver
 
 // Folder (or single file) -> folders it may include.

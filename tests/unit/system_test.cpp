@@ -1,0 +1,222 @@
+// What core/base/system promises on every system; children are this program itself, run on one of the disabled tests.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/folders.h"
+#include "heddle/core/base/system/library.h"
+#include "heddle/core/base/system/machine.h"
+#include "heddle/core/base/system/process.h"
+
+namespace heddle {
+namespace {
+
+using os::ChildOptions;
+using os::ChildProcess;
+using os::ChildStream;
+using Clock = std::chrono::steady_clock;
+
+// ---- children ----
+
+TEST(SystemChild, DISABLED_Echoes) {
+  for (std::string line; std::getline(std::cin, line);) std::cout << "<" << line << ">" << std::endl;
+}
+TEST(SystemChild, DISABLED_Sleeps) {
+  std::cout << "asleep" << std::endl;
+  std::this_thread::sleep_for(std::chrono::seconds(60));
+}
+TEST(SystemChild, DISABLED_ExitsWithSeven) { std::_Exit(7); }
+TEST(SystemChild, DISABLED_SaysItsVariable) {
+  std::cout << "[" << std::getenv("HEDDLE_SYSTEM_TEST") << "]" << std::endl;
+  std::cerr << "an error" << std::endl;
+}
+
+std::vector<std::string> words(const std::string& test) {
+  return {"child", "--gtest_also_run_disabled_tests", "--gtest_filter=SystemChild.DISABLED_" + test};
+}
+
+// Until the text has come, or 30 seconds have passed.
+bool wait_for(ChildProcess& child, std::string& output, const std::string& text) {
+  const auto deadline = Clock::now() + std::chrono::seconds(30);
+  while (output.find(text) == std::string::npos && Clock::now() < deadline) {
+    if (!child.read(output, nullptr, 0.5)) break;
+  }
+  return output.find(text) != std::string::npos;
+}
+
+TEST(SystemProcess, LinesGoBothWaysAndTheEndIsSeen) {
+  ChildOptions options;
+  options.input = ChildStream::pipe;
+  ChildProcess child(os::program_file(), words("Echoes"), options);
+  std::string output;
+  ASSERT_TRUE(child.write("one\n"));
+  EXPECT_TRUE(wait_for(child, output, "<one>")) << output;
+  ASSERT_TRUE(child.write("zw\xc3\xb6lf\n"));
+  EXPECT_TRUE(wait_for(child, output, "<zw\xc3\xb6lf>")) << output;
+  EXPECT_TRUE(child.running());
+}
+
+TEST(SystemProcess, ExitCodesAndKillsAreToldApart) {
+  ChildProcess seven(os::program_file(), words("ExitsWithSeven"), {});
+  std::string output;
+  while (seven.read(output, nullptr, 1)) {
+  }
+  EXPECT_EQ(seven.wait().exit_code, 7);
+  EXPECT_EQ(seven.wait().str(), "exit code 7");
+  EXPECT_FALSE(seven.running());
+
+  ChildProcess sleeper(os::program_file(), words("Sleeps"), {});
+  const auto start = Clock::now();
+  EXPECT_TRUE(wait_for(sleeper, output, "asleep")) << output;
+  sleeper.kill();
+  EXPECT_EQ(sleeper.wait().exit_code, -1);
+  EXPECT_NE(sleeper.wait().signal, 0);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(40));
+}
+
+TEST(SystemProcess, AReadWaitsNoLongerThanItIsTold) {
+  ChildProcess sleeper(os::program_file(), words("Sleeps"), {});
+  std::string output;
+  ASSERT_TRUE(wait_for(sleeper, output, "asleep"));
+  output.clear();
+  const auto start = Clock::now();
+  EXPECT_TRUE(sleeper.read(output, nullptr, 0.2));
+  EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(150));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST(SystemProcess, VariablesReplaceThoseOfThisProcessAndStreamsAreApart) {
+  os::set_variable("HEDDLE_SYSTEM_TEST", "outer");
+  ChildOptions options;
+  options.error = ChildStream::pipe;
+  options.variables = {{"HEDDLE_SYSTEM_TEST", "in n\"er\\"}};
+  ChildProcess child(os::program_file(), words("SaysItsVariable"), options);
+  std::string output, error;
+  while (child.read(output, &error, 1)) {
+  }
+  EXPECT_EQ(child.wait().exit_code, 0);
+  EXPECT_NE(output.find("[in n\"er\\]"), std::string::npos) << output;
+  EXPECT_EQ(output.find("an error"), std::string::npos) << output;
+  EXPECT_NE(error.find("an error"), std::string::npos) << error;
+  EXPECT_THROW(ChildProcess("/no/such/program", {"program"}, {}), std::system_error);
+}
+
+// ---- files ----
+
+class SystemFiles : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_FALSE(folder_.empty()); }
+  void TearDown() override {
+    std::error_code code;
+    std::filesystem::remove_all(std::filesystem::path(folder_), code);
+    EXPECT_FALSE(code) << code.message();
+  }
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  const std::string folder_ =
+      os::make_scratch_folder((std::filesystem::temp_directory_path() / "heddle-system").string());
+};
+
+bool write_text(const std::string& path, std::string_view text) {
+  const Descriptor file(open_file(path, FileAccess::create));
+  return file && write_fully(file.number(), text.data(), text.size());
+}
+
+std::string text_of(const std::string& path) {
+  std::string text;
+  return read_contents(path, text) ? text : "unreadable";
+}
+
+TEST_F(SystemFiles, NamesBeyondAsciiAndLongPathsAreFiles) {
+  const std::string folder = path(std::string(100, 'a'));
+  std::string name(180, 'b');
+  name += "\xc3\xbc \xe6\xbc\xa2\xf0\x9f\xa7\xb5.txt";
+  const std::string file = folder + "/" + name;
+  ASSERT_TRUE(std::filesystem::create_directories(std::filesystem::path(folder)));
+  ASSERT_TRUE(write_text(file, "a\nb\r\n"));
+  EXPECT_EQ(text_of(file), "a\nb\r\n");
+  std::error_code error;
+  EXPECT_EQ(names_in(folder, error), std::vector<std::string>{name});
+  EXPECT_FALSE(error);
+  EXPECT_EQ(files_below(path(""), error).size(), 1u);
+  EXPECT_TRUE(os::remove_file(file));
+}
+
+TEST_F(SystemFiles, AFileIsReplacedWhileItIsRead) {
+  ASSERT_TRUE(write_text(path("old"), "old") && write_text(path("new"), "new"));
+  const Descriptor open(open_file(path("old"), FileAccess::read));
+  ASSERT_TRUE(open);
+  EXPECT_TRUE(os::replace_file(path("new"), path("old")));
+  EXPECT_EQ(text_of(path("old")), "new");
+  char text[4] = {};
+  EXPECT_EQ(os::read_at(open.number(), text, 3, 0), 3);
+  EXPECT_STREQ(text, "old");
+  EXPECT_FALSE(os::facts_of(path("new")));
+}
+
+TEST_F(SystemFiles, WhatIsThereIsNotMadeAgain) {
+  ASSERT_TRUE(write_text(path("file"), "text"));
+  errno = 0;
+  EXPECT_LT(open_file(path("file"), FileAccess::create), 0);
+  EXPECT_EQ(errno, EEXIST);
+  EXPECT_LT(open_file(path("none"), FileAccess::read), 0);
+  EXPECT_EQ(errno, ENOENT);
+  const Descriptor end(open_file(path("file"), FileAccess::append));
+  ASSERT_TRUE(append_whole(end.number(), " more"));
+  EXPECT_EQ(text_of(path("file")), "text more");
+  EXPECT_TRUE(os::cut_file(end.number(), 2));
+  EXPECT_EQ(text_of(path("file")), "te");
+  const std::optional<os::FileFacts> facts = os::facts_of(path("file"));
+  ASSERT_TRUE(facts);
+  EXPECT_TRUE(facts->regular && !facts->folder && facts->bytes == 2);
+  EXPECT_NEAR(facts->modified, 0, 30);
+  EXPECT_TRUE(os::facts_of(path(""))->folder);
+}
+
+TEST_F(SystemFiles, ALockIsHeldUntilItsDescriptorIsClosed) {
+  auto first = std::make_unique<Descriptor>(open_file(path("lock"), FileAccess::update));
+  const Descriptor second(open_file(path("lock"), FileAccess::update));
+  ASSERT_TRUE(*first && second);
+  EXPECT_EQ(os::lock_file(first->number()), os::Lock::taken);
+  EXPECT_EQ(os::lock_file(second.number()), os::Lock::busy);
+  first.reset();
+  EXPECT_EQ(os::lock_file(second.number()), os::Lock::taken);
+}
+
+// ---- the rest ----
+
+TEST(System, ItKnowsItsCodeAndItsMachine) {
+  std::error_code code;
+  EXPECT_TRUE(std::filesystem::exists(os::file_of_code(reinterpret_cast<const void*>(&names_in)), code));
+  EXPECT_GT(os::memory_bytes(), uint64_t{1} << 26);
+  EXPECT_GT(os::process_id(), 0);
+  EXPECT_FALSE(os::command_line().empty());
+  EXPECT_FALSE(os::host_name().empty());
+  EXPECT_FALSE(os::system_name().empty());
+  for (const os::Vendor vendor :
+       {os::Vendor::opencl, os::Vendor::vulkan, os::Vendor::cuda, os::Vendor::nvrtc, os::Vendor::cublas})
+    EXPECT_FALSE(os::names_of(vendor).empty());
+  std::string reason;
+  EXPECT_EQ(os::open_library("heddle-no-such-library", &reason), nullptr);
+  EXPECT_FALSE(reason.empty());
+}
+
+TEST(System, AlignedMemoryIsAligned) {
+  for (const size_t alignment : {size_t{16}, size_t{256}, size_t{4096}}) {
+    void* const memory = os::allocate_aligned(alignment, 1000);
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % alignment, 0u);
+    os::free_aligned(memory);
+  }
+}
+
+}  // namespace
+}  // namespace heddle
