@@ -37,6 +37,7 @@ SpirvFacts facts_of(std::span<const uint8_t> bytes) {
   constexpr size_t head = 5;
   constexpr uint32_t execution_mode = 16, capability = 17, function = 54;
   std::vector<uint32_t> words(bytes.size() / 4);
+  if (words.empty()) return {};
   std::memcpy(words.data(), bytes.data(), words.size() * 4);
   SpirvFacts facts;
   size_t at = head;

@@ -80,7 +80,7 @@ TEST_P(KernelTextTest, Values) {
 TEST_P(KernelTextTest, FindsWritesOutside) {
   EXPECT_EQ(error(own(), arguments(1)), "[kernel twice] wrote 1 bytes behind the end of 'y'");
   if (!on_opencl())  // whose buffers begin where the allocation does
-    EXPECT_EQ(error(own(), arguments(-1)), "[kernel twice] wrote 4 bytes before the start of 'y'");
+    EXPECT_EQ(error(own(), arguments(-1)), "[kernel twice] wrote 1 bytes before the start of 'y'");
 }
 
 TEST_P(KernelTextTest, CompileErrorsNameTheKernel) {
