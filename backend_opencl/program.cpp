@@ -61,6 +61,7 @@ ProgramBuilder::ProgramBuilder(cl_context context, const Found& found)
       keep_(keeps_binaries(found)),
       parallel_(!found.quirks.has(Quirk::compiles_one_by_one)),
       declares_(found.quirks.has(Quirk::reads_whole_header)) {
+  if (found.quirks.has(Quirk::contracts_freely)) options_ += " -DHK_NO_CONTRACTION";
   if (found.quirks.has(Quirk::sinks_instructions)) keep_instcombine_alive();
 }
 

@@ -13,6 +13,9 @@ typedef size_t INDEX;
 #define AS_UINT(x) as_uint(x)
 #define FUNC static __attribute__((always_inline, overloadable))
 #define PRECISE
+#ifdef HK_NO_CONTRACTION
+#pragma OPENCL FP_CONTRACT OFF
+#endif
 #define UNROLL _Pragma("unroll")
 // HK_INLINE_BUILTINS: a CPU's clang whose builtins say all that kernels rely on. A driver's own functions come as
 // bitcode, and LLVM 18 does not inline what treats subnormals otherwise than the kernel (-cl-denorms-are-zero): on PoCL 6

@@ -149,6 +149,15 @@ constexpr QuirkRow table[] = {
          "instead of 0.9.",
      .act = "Heddle holds the shared objects (backend_opencl/loaded_kernels.h).",
      .test = "LoadedKernels.StayLoadedWhenTheDriverClosesThem"},
+    {.quirk = Quirk::contracts_freely,
+     .name = "contracts-freely",
+     .backend = "opencl",
+     .driver = intel,
+     .what =
+         "Makes one rounding of a product and a sum in one kernel and two in another, so that the same function inside "
+         "and outside of compile() differs in its last bit.",
+     .act = "Kernels are built with FP_CONTRACT OFF (HK_NO_CONTRACTION); what is fused says so.",
+     .test = "ControlFlow.InsideCompileAndCheckpoint"},
     {.quirk = Quirk::everywhere,
      .name = "dies-of-marked-loops",
      .backend = "opencl",
