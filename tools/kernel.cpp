@@ -160,9 +160,8 @@ void run_on_device(const KernelOptions& o, const KernelFile& file, const KernelS
   if (o.repeat < 1) throw ValueError(fmt::format("[kernel] --repeat is {}, expected at least 1", o.repeat));
   DeviceContext& context = open_device(o.device, true);
   const KernelConstants constants = constants_of(o);
-  const KernelRun request{.arrays = arrays_for(o, file, source, options.tunables, constants),
-                          .constants = constants,
-                          .timed = o.repeat};
+  const KernelRun request{
+      .arrays = arrays_for(o, file, source, options.tunables, constants), .constants = constants, .timed = o.repeat};
   auto locked = context.lock();
   const KernelOutcome outcome = run_kernel(locked.device, file, options, request);
   Json outputs = Json::array();

@@ -40,7 +40,11 @@ tools() {
 emulate() {
   local folder=/proc/sys/fs/binfmt_misc
   [ -e $folder/register ] || mount -t binfmt_misc binfmt_misc $folder
-  [ -e $folder/qemu-aarch64 ] || printf '%s' ':qemu-aarch64:M::\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00:\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff:/usr/bin/qemu-aarch64-static:F' >$folder/register
+  # What begins like a 64-bit little-endian ELF program of AArch64, and which of those bits count.
+  local magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+  local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+  [ -e $folder/qemu-aarch64 ] ||
+    printf '%s' ":qemu-aarch64:M::$magic:$mask:/usr/bin/qemu-aarch64-static:F" >$folder/register
 }
 
 make_root() {
