@@ -81,8 +81,9 @@ TEST_P(KernelTextTest, FindsWritesOutside) {
   EXPECT_EQ(error(own(), arguments(1)), "[kernel twice] wrote 1 bytes behind the end of 'y'");
   // OpenCL's buffers begin where the allocation does, and a shader's index of -1 lies far behind the end, where drivers
   // may drop it.
-  if (caps().target == Target::cuda)
+  if (caps().target == Target::cuda) {
     EXPECT_EQ(error(own(), arguments(-1)), "[kernel twice] wrote 1 bytes before the start of 'y'");
+  }
 }
 
 TEST_P(KernelTextTest, CompileErrorsNameTheKernel) {
