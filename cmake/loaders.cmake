@@ -5,10 +5,13 @@ file(GLOB HEDDLE_LOADER_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/bas
   ${PROJECT_SOURCE_DIR}/core/device/*.cpp)
 # Of what differs between systems, the files of the one that is built for.
 set(HEDDLE_SYSTEM posix)
+set(other_system windows)
 if(WIN32)
   set(HEDDLE_SYSTEM windows)
+  set(other_system posix)
 endif()
-file(GLOB system_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/base/system/*_${HEDDLE_SYSTEM}.cpp)
+file(GLOB system_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/base/system/*.cpp)
+list(FILTER system_sources EXCLUDE REGEX "_${other_system}\\.cpp$")
 list(APPEND HEDDLE_LOADER_SOURCES ${system_sources})
 list(REMOVE_ITEM HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/core/device/text_compiler.cpp)
 list(APPEND HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/core/inspect/kernel_facts.cpp ${PROJECT_SOURCE_DIR}/core/inspect/profile.cpp

@@ -65,25 +65,8 @@ std::span<const LibraryName> names_of(Vendor vendor) {
       {13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}, {0, "libnvrtc.so"}};
   static constexpr LibraryName cublas[] = {
       {13, "libcublas.so.13"}, {12, "libcublas.so.12"}, {11, "libcublas.so.11"}, {0, "libcublas.so"}};
-  switch (vendor) {
-    case Vendor::opencl:
-      return opencl;
-    case Vendor::vulkan:
-      return vulkan;
-    case Vendor::cuda:
-      return cuda;
-    case Vendor::nvrtc:
-      return nvrtc;
-    default:
-      return cublas;
-  }
-}
-
-void* open_library(Vendor vendor) {
-  for (const LibraryName& name : names_of(vendor)) {
-    if (void* const library = open_library(name.name)) return library;
-  }
-  return nullptr;
+  static constexpr std::span<const LibraryName> names[] = {opencl, vulkan, cuda, nvrtc, cublas};  // as in Vendor
+  return names[static_cast<size_t>(vendor)];
 }
 
 std::vector<std::string> toolkit_folders() {

@@ -46,25 +46,8 @@ std::span<const LibraryName> names_of(Vendor vendor) {
   static constexpr LibraryName nvrtc[] = {
       {13, "nvrtc64_130_0.dll"}, {12, "nvrtc64_120_0.dll"}, {11, "nvrtc64_112_0.dll"}};
   static constexpr LibraryName cublas[] = {{13, "cublas64_13.dll"}, {12, "cublas64_12.dll"}, {11, "cublas64_11.dll"}};
-  switch (vendor) {
-    case Vendor::opencl:
-      return opencl;
-    case Vendor::vulkan:
-      return vulkan;
-    case Vendor::cuda:
-      return cuda;
-    case Vendor::nvrtc:
-      return nvrtc;
-    default:
-      return cublas;
-  }
-}
-
-void* open_library(Vendor vendor) {
-  for (const LibraryName& name : names_of(vendor)) {
-    if (void* const library = open_library(name.name)) return library;
-  }
-  return nullptr;
+  static constexpr std::span<const LibraryName> names[] = {opencl, vulkan, cuda, nvrtc, cublas};  // as in Vendor
+  return names[static_cast<size_t>(vendor)];
 }
 
 // From CUDA 13 on in a folder for the architecture.
