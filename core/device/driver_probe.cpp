@@ -48,10 +48,7 @@ std::string probe_program() {
 
 // ---- what an answer depends on ----
 
-std::string stamp(const std::string& path) {
-  const std::optional<os::FileFacts> facts = os::facts_of(path);
-  return fmt::format("{} {}\n", path, facts ? facts->stamp : "absent");
-}
+std::string stamp(const std::string& path) { return fmt::format("{} {}\n", path, os::stamp_of(path)); }
 
 // The files of a folder and, in each, the lines or words that name another file.
 std::string stamps_of_folder(const fs::path& folder) {

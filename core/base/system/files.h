@@ -43,11 +43,12 @@ struct FileFacts {
   bool regular = false, folder = false;
   uint64_t bytes = 0;
   double used = 0, modified = 0;  // seconds ago
-  std::string stamp;              // which file it is and its last change: another text for another content
 };
 std::optional<FileFacts> facts_of(int descriptor);
 // Of what a link names, or of the link itself.
 std::optional<FileFacts> facts_of(const std::string& path, bool follow = true);
+// Which file it is and its last change, another text for another content; "absent" where there is none.
+std::string stamp_of(const std::string& path);
 // It was read now, also where the file system does not note that by itself.
 void note_use(int descriptor);
 

@@ -59,7 +59,6 @@ FileFacts facts(const struct stat& status) {
   result.bytes = static_cast<uint64_t>(status.st_size);
   result.used = seconds_since(status.st_atim);
   result.modified = seconds_since(status.st_mtim);
-  result.stamp = fmt::format("{} {} {} {}", status.st_dev, status.st_ino, status.st_size, status.st_mtime);
   return result;
 }
 
@@ -134,6 +133,12 @@ std::optional<FileFacts> facts_of(const std::string& path, bool follow) {
   struct stat status {};
   if ((follow ? ::stat(path.c_str(), &status) : ::lstat(path.c_str(), &status)) != 0) return std::nullopt;
   return facts(status);
+}
+
+std::string stamp_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return "absent";
+  return fmt::format("{} {} {} {}", status.st_dev, status.st_ino, status.st_size, status.st_mtime);
 }
 
 void note_use(int descriptor) {

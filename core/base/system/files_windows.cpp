@@ -62,6 +62,26 @@ double seconds_since(const FILETIME& then) {
   return 1e-7 * (static_cast<double>(ticks(now)) - static_cast<double>(ticks(then)));
 }
 
+struct Handle {
+  HANDLE handle;
+  explicit Handle(HANDLE taken) : handle(taken) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() {
+    if (open()) CloseHandle(handle);
+  }
+  bool open() const { return handle != INVALID_HANDLE_VALUE; }
+};
+
+// Of a file or folder, or of a link itself, without opening what it holds; sets errno where it cannot be.
+HANDLE to_ask(const std::string& path, bool follow) {
+  const DWORD flags = FILE_FLAG_BACKUP_SEMANTICS | (follow ? 0u : FILE_FLAG_OPEN_REPARSE_POINT);
+  const HANDLE handle =
+      CreateFileW(wide_path(path).c_str(), FILE_READ_ATTRIBUTES, share_all, nullptr, OPEN_EXISTING, flags, nullptr);
+  if (handle == INVALID_HANDLE_VALUE) set_errno();
+  return handle;
+}
+
 std::optional<FileFacts> facts_of_handle(HANDLE handle) {
   BY_HANDLE_FILE_INFORMATION info{};
   if (!told(GetFileInformationByHandle(handle, &info))) return std::nullopt;
@@ -71,8 +91,6 @@ std::optional<FileFacts> facts_of_handle(HANDLE handle) {
   result.bytes = joined(info.nFileSizeHigh, info.nFileSizeLow);
   result.used = seconds_since(info.ftLastAccessTime);
   result.modified = seconds_since(info.ftLastWriteTime);
-  result.stamp = fmt::format("{} {} {} {}", info.dwVolumeSerialNumber, joined(info.nFileIndexHigh, info.nFileIndexLow),
-                             result.bytes, ticks(info.ftLastWriteTime));
   return result;
 }
 
@@ -153,16 +171,16 @@ void flush_folder(const std::string&) {}
 std::optional<FileFacts> facts_of(int descriptor) { return facts_of_handle(handle_of(descriptor)); }
 
 std::optional<FileFacts> facts_of(const std::string& path, bool follow) {
-  const DWORD flags = FILE_FLAG_BACKUP_SEMANTICS | (follow ? 0u : FILE_FLAG_OPEN_REPARSE_POINT);
-  const HANDLE handle =
-      CreateFileW(wide_path(path).c_str(), FILE_READ_ATTRIBUTES, share_all, nullptr, OPEN_EXISTING, flags, nullptr);
-  if (handle == INVALID_HANDLE_VALUE) {
-    set_errno();
-    return std::nullopt;
-  }
-  std::optional<FileFacts> facts = facts_of_handle(handle);
-  CloseHandle(handle);
-  return facts;
+  const Handle handle(to_ask(path, follow));
+  return handle.open() ? facts_of_handle(handle.handle) : std::nullopt;
+}
+
+std::string stamp_of(const std::string& path) {
+  const Handle handle(to_ask(path, true));
+  BY_HANDLE_FILE_INFORMATION info{};
+  if (!handle.open() || !GetFileInformationByHandle(handle.handle, &info)) return "absent";
+  return fmt::format("{} {} {} {}", info.dwVolumeSerialNumber, joined(info.nFileIndexHigh, info.nFileIndexLow),
+                     joined(info.nFileSizeHigh, info.nFileSizeLow), ticks(info.ftLastWriteTime));
 }
 
 void note_use(int descriptor) {

@@ -47,8 +47,7 @@ std::string processor_name() {
 std::string system_stamp() {
   utsname system{};
   ::uname(&system);
-  const std::optional<FileFacts> root = facts_of("/");
-  return fmt::format("{} {}\n/ {}\n{}", system.release, ::getuid(), root ? root->stamp : "absent",
+  return fmt::format("{} {}\n/ {}\n{}", system.release, ::getuid(), stamp_of("/"),
                      ::access("/sys/devices/system/cpu", F_OK) == 0 ? "/sys" : "no /sys");
 }
 
