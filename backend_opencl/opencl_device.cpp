@@ -23,6 +23,13 @@ uint64_t raw(Id id) {
   return static_cast<uint64_t>(id);
 }
 
+// 0 where the driver does not say.
+size_t parameters_of(cl_kernel kernel) {
+  cl_uint count = 0;
+  const cl_int status = cl().GetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr);
+  return status == CL_SUCCESS ? count : 0;
+}
+
 }  // namespace
 
 OpenClDevice::OpenClDevice(const Found& found) : caps_(found.info.caps), id_(found.info.id), device_(found.device) {
@@ -297,6 +304,7 @@ KernelId OpenClDevice::add(const KernelSignature& signature, cl_program program)
   }
   if (status != CL_SUCCESS) cl().ReleaseProgram(kernel.program);
   expect(status, "clCreateKernel");
+  kernel.takes_offsets = parameters_of(kernel.kernel) != signature.buffers.size() + signature.constants;
   size_t wanted = size_t{signature.group[0]} * signature.group[1] * signature.group[2];
   if (wanted > lanes) {
     cl().ReleaseKernel(kernel.kernel);

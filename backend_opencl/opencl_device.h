@@ -55,6 +55,9 @@ class OpenClDevice final : public LoadingDevice {
     cl_program program = nullptr;
     cl_kernel kernel = nullptr;
     KernelSignature signature;
+    // Whether each buffer is followed by its offset in bytes, as in printed kernels. One that a user wrote
+    // (core/dialect/kernel_text.h) has buffers and constants alone, and its buffers begin at 0.
+    bool takes_offsets = true;
   };
   struct PreparedDispatch {
     cl_kernel kernel;  // its own, arguments set

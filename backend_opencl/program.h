@@ -18,8 +18,8 @@ class ProgramBuilder {
   ProgramBuilder(cl_context context, const Found& found);
   // A built program; throws CompileError with the driver's log, in which the kernel's name stands for it.
   cl_program build(const KernelBinary& kernel);
-  // Whether several threads build faster than one (Quirk::compiles_one_by_one): with PoCL 3.1
-  // nine kernels of the MNIST step took 1.59 s on two cores with one, two or three threads.
+  // Whether several threads build faster than one (Quirk::compiles_one_by_one): with PoCL 3.1 nine kernels of the MNIST
+  // step took 1.59 s on two cores with one, two or three threads.
   bool parallel() const { return parallel_; }
 
  private:

@@ -17,16 +17,6 @@ uint64_t raw(Id id) {
   return static_cast<uint64_t>(id);
 }
 
-// Whether each buffer is followed by its offset in bytes, as in printed kernels. One that a user wrote
-// (core/dialect/kernel_text.h) has as many parameters as buffers and constants, and its buffers begin at 0.
-bool takes_offsets(cl_kernel kernel, const Dispatch& d) {
-  cl_uint parameters = 0;
-  if (cl().GetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof parameters, &parameters, nullptr) != CL_SUCCESS)
-    return true;
-  return d.bindings.empty() || parameters != d.bindings.size() + d.constants.size() ||
-         std::any_of(d.bindings.begin(), d.bindings.end(), [](const Binding& b) { return b.offset != 0; });
-}
-
 }  // namespace
 
 // ---- recordings ----
@@ -46,11 +36,11 @@ OpenClDevice::Prepared OpenClDevice::prepare(const Dispatch& d) {
   auto argument = [&](size_t bytes, const void* value) {
     if (status == CL_SUCCESS) status = cl().SetKernelArg(out.kernel, index++, bytes, value);
   };
-  const bool offsets = takes_offsets(out.kernel, d);
   for (const Binding& b : d.bindings) {
     cl_ulong offset = b.offset;
     argument(sizeof(cl_mem), &buffers_.at(raw(b.buffer)).memory);
-    if (offsets) argument(sizeof offset, &offset);
+    if (kernel.takes_offsets || offset != 0)
+      argument(sizeof offset, &offset);  // refused where there is no place for it
   }
   for (const uint32_t& constant : d.constants) argument(sizeof constant, &constant);
   if (status != CL_SUCCESS) {
