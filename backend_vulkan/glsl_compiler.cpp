@@ -11,11 +11,10 @@
 
 #include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/contract/spirv.h"
 
 namespace heddle {
 namespace {
-
-constexpr uint32_t spirv_magic = 0x07230203;
 
 // SPIR-V belongs to no driver, so every device of the machine shares it.
 DiskCache spirv_cache() { return DiskCache("spirv", 0); }
@@ -68,7 +67,7 @@ std::vector<uint32_t> compile_glsl_cached(const std::string& text, const std::st
   const DiskCache cache = spirv_cache();
   const std::string key = identity(text);
   if (from_cache) *from_cache = false;
-  if (const auto bytes = cache.load(key); bytes && bytes->size() >= 20 && bytes->size() % 4 == 0) {
+  if (const auto bytes = cache.load(key); bytes && bytes->size() >= 4 * spirv_head && bytes->size() % 4 == 0) {
     std::vector<uint32_t> words(bytes->size() / 4);
     std::memcpy(words.data(), bytes->data(), bytes->size());
     if (words[0] == spirv_magic) {

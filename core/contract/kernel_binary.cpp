@@ -3,15 +3,13 @@
 #include <cstring>
 
 #include "heddle/core/base/hash.h"
+#include "heddle/core/contract/spirv.h"
 
 namespace heddle {
 namespace {
 
-constexpr uint32_t spirv_magic = 0x07230203;
-constexpr size_t spirv_head = 20;  // bytes
-
 bool begins_as_spirv(const std::vector<uint8_t>& bytes) {
-  if (bytes.size() < spirv_head || bytes.size() % sizeof(uint32_t) != 0) return false;
+  if (bytes.size() < spirv_head * sizeof(uint32_t) || bytes.size() % sizeof(uint32_t) != 0) return false;
   uint32_t first = 0;
   std::memcpy(&first, bytes.data(), sizeof(first));
   return first == spirv_magic;

@@ -13,6 +13,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
 #include "heddle/core/contract/kernel_compiler.h"
+#include "heddle/core/contract/spirv.h"
 #include "heddle/core/dialect/user_text.h"
 
 namespace heddle {
@@ -26,7 +27,7 @@ constexpr std::pair<std::string_view, Language> endings[] = {{".comp", Language:
                                                              {".cl", Language::opencl_c},
                                                              {".cu", Language::cuda}};
 
-// What Heddle must know of a SPIR-V module (the Khronos specification, sections 2.3 and 3).
+// What Heddle must know of a SPIR-V module (the Khronos specification, section 3).
 struct SpirvFacts {
   bool opencl = false;                           // capability Kernel
   bool subgroups = false;                        // a capability of GroupNonUniform
@@ -34,24 +35,23 @@ struct SpirvFacts {
 };
 
 SpirvFacts facts_of(std::span<const uint8_t> bytes) {
-  constexpr size_t head = 5;
   constexpr uint32_t execution_mode = 16, capability = 17, function = 54;
   std::vector<uint32_t> words(bytes.size() / 4);
   if (words.empty()) return {};
   std::memcpy(words.data(), bytes.data(), words.size() * 4);
   SpirvFacts facts;
-  size_t at = head;
-  while (at < words.size()) {
-    const uint32_t length = words[at] >> 16, opcode = words[at] & 0xffff;
-    if (length == 0 || length > words.size() - at || opcode == function)
-      break;  // what is asked stands before functions
-    if (opcode == capability && length == 2) {
-      facts.opencl = facts.opencl || words[at + 1] == 6;
-      facts.subgroups = facts.subgroups || (words[at + 1] >= 61 && words[at + 1] <= 68);
+  size_t at = spirv_head;
+  // What is asked stands before functions. (GCC 12 ends the life of a loop's condition before its last expression.)
+  while (const std::optional<SpirvInstruction> next = spirv_instruction(words, at)) {
+    const auto& [op, operands] = *next;
+    if (op == function) break;
+    at += next->words();
+    if (op == capability && operands.size() == 1) {
+      facts.opencl = facts.opencl || operands[0] == 6;
+      facts.subgroups = facts.subgroups || (operands[0] >= 61 && operands[0] <= 68);
     }
-    if (opcode == execution_mode && length == 6 && words[at + 2] == 17)
-      facts.group = {words[at + 3], words[at + 4], words[at + 5]};
-    at += length;
+    if (op == execution_mode && operands.size() == 5 && operands[1] == 17)
+      facts.group = {operands[2], operands[3], operands[4]};
   }
   return facts;
 }
