@@ -29,7 +29,7 @@ class VulkanCompiler final : public KernelCompiler {
 
   std::vector<uint8_t> compile_text(const std::string& text, const std::string& name, const Caps& caps) const override {
     std::vector<uint32_t> words = compile_glsl_cached(text, name);
-    if (!caps.int64) words = int64_by_words(words, name);
+    if (!caps.i64_arithmetic) words = int64_by_words(words, name);
     std::vector<uint8_t> bytes(words.size() * sizeof(uint32_t));
     std::memcpy(bytes.data(), words.data(), bytes.size());
     return bytes;

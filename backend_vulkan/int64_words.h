@@ -1,4 +1,5 @@
-// 64-bit integers for devices without them (Caps::int64): SPIR-V whose 64-bit integers are pairs of 32-bit words.
+// 64-bit integers for devices without them (Caps::i64_arithmetic): SPIR-V whose 64-bit integers are pairs of 32-bit
+// words.
 //
 // Purpose: kernels are written once, with I64; this turns the compiled module into one that needs no capability Int64.
 // A 64-bit integer becomes a uvec2, low word first, which lies in memory as the integer did; addition, subtraction,

@@ -259,7 +259,7 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   caps.texel_images = texels_ == Texels::storage;
   caps.f64_math = false;  // GLSL has no exp, log, sin, ... in f64
   caps.i64 = true;        // by words where the device has no 64-bit integers
-  caps.int64 = wanted_.features.shaderInt64 == VK_TRUE;
+  caps.i64_arithmetic = wanted_.features.shaderInt64 == VK_TRUE;
   caps.storage8 = storage8_.storageBuffer8BitAccess == VK_TRUE;
   caps.storage16 = storage16_.storageBuffer16BitAccess == VK_TRUE;
   timestamp_seconds_ = static_cast<double>(limits.timestampPeriod) * 1e-9;

@@ -37,7 +37,7 @@ Json json_of(const Caps& caps) {
           {"i64", caps.i64},
           {"storage8", caps.storage8},
           {"storage16", caps.storage16},
-          {"int64", caps.int64},
+          {"i64_arithmetic", caps.i64_arithmetic},
           {"int8_dot", caps.int8_dot},
           {"matrix_units", caps.matrix_units}};
 }

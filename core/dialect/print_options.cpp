@@ -16,7 +16,7 @@ PrintOptions print_options(const Caps& caps) {
                        glsl && caps.texel_loads};
   options.words8 = glsl && !caps.storage8;
   options.words16 = glsl && !caps.storage16;
-  options.words64 = glsl && !caps.int64;
+  options.words64 = glsl && !caps.i64_arithmetic;
   return options;
 }
 

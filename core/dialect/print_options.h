@@ -23,7 +23,8 @@ struct PrintOptions {
   bool texel_loads = false;
   bool texel_images =
       false;  // with texel_loads: storage texel buffers, read by imageLoad; else uniform ones, by texelFetch
-  // GLSL: elements of one byte, of two, and 64-bit integers lie in 32-bit words (Caps::storage8, storage16, int64).
+  // GLSL: elements of one byte, of two, and 64-bit integers lie in 32-bit words (Caps::storage8, storage16,
+  // i64_arithmetic).
   bool words8 = false;
   bool words16 = false;
   bool words64 = false;
