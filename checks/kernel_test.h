@@ -44,6 +44,13 @@ class KernelTest : public testing::TestWithParam<std::string> {
   // Whether the device is of the kind that the text is written for: `if (!takes(text)) GTEST_SKIP();`.
   bool takes(const KernelText& text) const { return caps().target == text.target(); }
 
+  // `call(device)` while no other thread uses the device.
+  template <class Call>
+  auto locked(Call call) {
+    auto under_lock = context_->lock();
+    return call(under_lock.device);
+  }
+
   KernelOutcome run(const KernelFile& file, const KernelFile::Options& options, KernelRun r) {
     return locked([&](Device& device) { return run_kernel(device, file, options, guarded(r)); });
   }
@@ -52,11 +59,6 @@ class KernelTest : public testing::TestWithParam<std::string> {
   }
 
  private:
-  template <class Call>
-  KernelOutcome locked(Call call) {
-    auto under_lock = context_->lock();
-    return call(under_lock.device);
-  }
   KernelRun& guarded(KernelRun& r) const {
     r.guards = r.guards && !on_executor();
     return r;

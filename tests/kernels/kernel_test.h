@@ -8,57 +8,37 @@
 #include <string>
 #include <vector>
 
-#include "heddle/core/base/error.h"
-#include "heddle/core/device/context.h"
-#include "heddle/core/device/locked_device.h"
-#include "heddle/core/dialect/harness.h"
+#include "checks/kernel_test.h"
 
 namespace heddle::test {
 
-// A test over the devices that compile kernels; skipped, visibly, where one is absent.
-class KernelTest : public testing::TestWithParam<const char*> {
+// Beside what other projects have: kernels that were made here, and those that are compiled only.
+class KernelTest : public heddle::KernelTest {
  protected:
-  void SetUp() override {
-    try {
-      context_ = &heddle::device(GetParam());
-    } catch (const DeviceUnavailable& e) {
-      GTEST_SKIP() << e.what();
-    }
-  }
-  bool on_opencl() const { return context_->caps().target == Target::opencl; }
-  const Caps& caps() const { return context_->caps(); }
-  KernelOutcome run(const KernelFile& file, const KernelFile::Options& options, const KernelRun& r) {
-    auto locked = context_->lock();
-    return run_kernel(locked.device, file, options, r);
-  }
+  using heddle::KernelTest::run;
+  bool on_opencl() const { return caps().target == Target::opencl; }
   KernelOutcome run(const KernelSource& source, const KernelRun& r) {
-    auto locked = context_->lock();
-    return run_kernel(locked.device, source, r);
+    return locked([&](Device& device) { return run_kernel(device, source, r); });
   }
-  // Compiles only.
   void compile(const KernelSource& source) {
-    auto locked = context_->lock();
-    locked.device.release(locked.device.compile(source));
+    locked([&](Device& device) { device.release(device.compile(source)); });
   }
-
- private:
-  DeviceContext* context_ = nullptr;
 };
 
-inline std::string device_name(const testing::TestParamInfo<const char*>& info) {
-  const std::string id = info.param;
-  return id.substr(0, id.find(':'));
+inline std::string device_name(const testing::TestParamInfo<std::string>& info) {
+  return info.param.substr(0, info.param.find(':'));
 }
 
 // cuda:0 only where there is an NVIDIA driver, or alone over the executor of PTX (tools/ptx.sh): elsewhere every test
 // would be a skip.
-inline std::vector<const char*> driver_ids() {
+inline std::vector<std::string> driver_ids() {
   if (std::getenv("HEDDLE_TEST_PTX")) return {"cuda:0"};
-  std::vector<const char*> ids = {"opencl:0", "vulkan:0"};
+  std::vector<std::string> ids = {"opencl:0", "vulkan:0"};
   if (std::filesystem::exists("/dev/nvidiactl")) ids.push_back("cuda:0");
   return ids;
 }
 
+#undef HEDDLE_ON_DEVICES
 #define HEDDLE_ON_DEVICES(Suite) \
   INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::ValuesIn(heddle::test::driver_ids()), heddle::test::device_name)
 

@@ -53,8 +53,7 @@ void main() { y[int(gl_WorkGroupID.x) + at] = 2.0 * x[gl_WorkGroupID.x] + shift;
     return r;
   }
   KernelOutcome run_text(const KernelText& k, const KernelRun& r) {
-    auto locked = heddle::device(GetParam()).lock();
-    return run_kernel(locked.device, k, r);
+    return locked([&](Device& device) { return run_kernel(device, k, r); });
   }
   std::string error(const KernelText& k, const KernelRun& r) {
     try {
