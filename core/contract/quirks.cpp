@@ -72,7 +72,7 @@ constexpr QuirkRow table[] = {
          "A load from a storage buffer is a loop over the lanes with a bounds check each; a texel fetch of all lanes "
          "is a few vector instructions.",
      .act = "Kernels read through texel buffers (Caps::texel_loads; HEDDLE_TEXELS=none, uniform or storage forces it).",
-     .test = "heddle bench --suite lavapipe"},
+     .test = "heddle bench matmul --cases 512x512x512 --device vulkan:0, and that with HEDDLE_TEXELS=none"},
     {.quirk = Quirk::units_not_counted,
      .name = "units-not-counted",
      .backend = "opencl",
@@ -120,7 +120,7 @@ constexpr QuirkRow table[] = {
      .driver = pocl,
      .what = "Holds one lock for all its compilers, also across contexts.",
      .act = "One thread builds the programs of a plan.",
-     .test = "heddle bench step mlp"},
+     .test = "heddle train mnist-mlp --limit-steps 1 --device opencl:0, with a new POCL_CACHE_DIR"},
     {.quirk = Quirk::reads_whole_header,
      .name = "reads-whole-header",
      .backend = "opencl",

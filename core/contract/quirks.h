@@ -61,7 +61,7 @@ bool applies(const QuirkRow& row, const DeviceInfo& info);
 // The version that a driver's text names after `product`, {22, 3, 6} in "rusticl 22.3.6"; zeros where it names none.
 DriverVersion version_after(std::string_view driver, std::string_view product);
 
-// "3.1 and later", "all", "22.3 to 23.2 (exclusive)".
+// "all", "from 6", "before 7.0.1", "from 6, before 7.0.1".
 std::string versions_text(const QuirkRow& row);
 
 // The quirks of one device.

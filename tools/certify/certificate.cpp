@@ -139,7 +139,10 @@ Certificates read_certificates(const std::string& path) {
       if (json.contains("kernel")) {
         Certificate c = certificate_from(json);
         const auto [at, is_new] = places.try_emplace(c.subject + "/" + key_of(c), all.rows.size());
-        is_new ? all.rows.push_back(std::move(c)) : void(all.rows[at->second] = std::move(c));
+        if (is_new)
+          all.rows.push_back(std::move(c));
+        else
+          all.rows[at->second] = std::move(c);
       } else {
         for (const std::string& one : json.at("compilers").get<std::vector<std::string>>()) {
           if (std::find(all.compilers.begin(), all.compilers.end(), one) == all.compilers.end())

@@ -14,8 +14,8 @@ bool is_terminal(Stream stream);
 int terminal_columns();
 
 // Before anything is opened: a closed stream stays useless, but its number is taken, so that no file (of a driver, say)
-// gets what is printed. Where the system
-// needs it, streams and terminal are told that texts are UTF-8 and bytes stay as they are.
+// gets what is printed. Where the system needs it, streams and terminal are told that texts are UTF-8 and bytes stay as
+// they are.
 void occupy_standard_streams();
 
 // Without the library's buffers, as far as it goes: for a process that cannot go on.
