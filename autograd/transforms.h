@@ -185,8 +185,8 @@ auto vjp(F f, const Args&... args) {
   const std::tuple<std::decay_t<Args>...> given(args...);
   auto [result, linearization] = detail::record_all("vjp", f, given);
   using Result = std::decay_t<decltype(result)>;
-  auto pull = [linearization = linearization, given](const Result& cotangent) {
-    auto all = tree::with(given, linearization->pull(tree::tensors(cotangent)));
+  auto pull = [recorded = linearization, given](const Result& cotangent) {
+    auto all = tree::with(given, recorded->pull(tree::tensors(cotangent)));
     if constexpr (sizeof...(Args) == 1)
       return std::get<0>(std::move(all));
     else
@@ -208,8 +208,8 @@ auto jvp(F f, const T& primal, const T& tangent) {
 template <class F, class T>
 auto linearize(F f, const T& primal) {
   auto [result, linearization] = detail::record_all("linearize", f, primal);
-  auto push = [linearization = linearization, result = result](const T& tangent) {
-    return tree::with(result, linearization->push(tree::tensors(tangent)));
+  auto push = [recorded = linearization, primal_result = result](const T& tangent) {
+    return tree::with(primal_result, recorded->push(tree::tensors(tangent)));
   };
   return std::pair(std::move(result), std::move(push));
 }

@@ -179,9 +179,9 @@ void add_reductions(Table& table) {
 
   using Arg = Tensor (*)(const Tensor&, std::optional<int>, bool, Caller);
   const std::pair<std::string_view, Arg> args[] = {{"argmax", &argmax}, {"argmin", &argmin}};
-  for (const auto& [op, f] : args) {
-    const auto add = [&table, op = op, f = f](std::string_view form, InputSpec in, std::optional<int> axis,
-                                              bool keepdim) {
+  for (const auto& row : args) {
+    const auto add = [&table, op = row.first, f = row.second](std::string_view form, InputSpec in,
+                                                              std::optional<int> axis, bool keepdim) {
       OpCase& c = table.add(op, form, {std::move(in)},
                             [f, axis, keepdim](In t) { return f(t[0], axis, keepdim, Caller::current()); });
       c.wide_integers = true;

@@ -140,8 +140,9 @@ void add_attention(Table& table) {
 void add_losses(Table& table) {
   const std::pair<std::string_view, Tensor (*)(const Tensor&, int, Caller)> rows[] = {{"softmax", &softmax},
                                                                                       {"log_softmax", &log_softmax}};
-  for (const auto& [op, f] : rows) {
-    const auto add = [&table, op = op, f = f](std::string_view form, InputSpec in, int axis) -> OpCase& {
+  for (const auto& row : rows) {
+    const auto add = [&table, op = row.first, f = row.second](std::string_view form, InputSpec in,
+                                                              int axis) -> OpCase& {
       return table.add(op, form, {std::move(in)}, [f, axis](In t) { return f(t[0], axis, Caller::current()); });
     };
     add("", range({33, 65}, -9, 9), -1);

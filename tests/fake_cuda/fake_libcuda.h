@@ -2,7 +2,7 @@
 //
 // Purpose: checks what the backend asks of the driver: order, lifetimes, captures, errors, leaks. Work is deferred
 // until somebody synchronizes (as on a GPU), every call needs a current context, and every address is checked. Kernels
-// run on the executor of PTX (tests/ptx), whose faults are the error 9001, "PTX_FAULT", with the executor's text.
+// run on the executor of PTX (tests/ptx), whose faults are the error 1001, "PTX_FAULT", with the executor's text.
 // Thread safety: one call at a time works, others wait for it.
 #pragma once
 
