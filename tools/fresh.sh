@@ -2,7 +2,8 @@
 # Runs a command in a bare Debian made on the spot, on a fresh clone of the committed HEAD: it shows what a green run on
 # a used machine hides, such as a package that nobody installs, a path of one machine, a file that was never added.
 #   tools/fresh.sh SUITE COMMAND      e.g.  tools/fresh.sh trixie 'tools/test.sh'
-# Needs root and debootstrap (apt-get install debootstrap), and uses this machine's package sources. The bare system is
+# Needs root and debootstrap (apt-get install debootstrap), and uses this machine's package sources; for Ubuntu's noble
+# archive.ubuntu.com, checked by $UBUNTU_KEYRING (Debian 13's package ubuntu-keyring has it). The bare system is
 # kept as ${TMPDIR:-/tmp}/bare-debian-SUITE.tar for the next run; the copy that the command ran in is removed unless
 # KEEP=1. SYS=0 hides /sys from it.
 set -euo pipefail
@@ -15,6 +16,7 @@ suite=$1 command=$2
 [ "$(id -u)" -eq 0 ] || { echo "fresh: needs root (chroot, mount)" >&2; exit 2; }
 repository=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 own=$(. /etc/os-release && echo "$VERSION_CODENAME")
+ubuntu_keyring=${UBUNTU_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
 work=${TMPDIR:-/tmp} base=${TMPDIR:-/tmp}/bare-debian-$suite.tar root=${TMPDIR:-/tmp}/fresh.$$
 
 # The bare system as a tarball: this machine's package sources, with the other release's name in them.
@@ -27,13 +29,23 @@ make_base() {
   mirror=$(awk '/^URIs:/{print $2; exit} /^deb /{print $2; exit}' "$sources")
   script=/usr/share/debootstrap/scripts/$suite
   [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid  # a release younger than this machine's debootstrap
-  if ! debootstrap --variant=minbase --include=ca-certificates,git "$suite" "$boot" "$mirror" "$script" >"$work/debootstrap.$$.log" 2>&1; then
+  local options=(--variant=minbase --include=ca-certificates,git)
+  if [ "$suite" = noble ]; then
+    [ -f "$ubuntu_keyring" ] || { echo "fresh: $ubuntu_keyring is missing: UBUNTU_KEYRING=FILE names another" >&2; exit 2; }
+    mirror=http://archive.ubuntu.com/ubuntu script=/usr/share/debootstrap/scripts/gutsy  # of all of Ubuntu's
+    options+=(--keyring="$ubuntu_keyring" --components=main,universe)
+  fi
+  if ! debootstrap "${options[@]}" "$suite" "$boot" "$mirror" "$script" >"$work/debootstrap.$$.log" 2>&1; then
     tail -5 "$work/debootstrap.$$.log" >&2
     exit 1
   fi
   rm -f "$boot/etc/apt/sources.list"
   mkdir -p "$boot/etc/apt/sources.list.d"
-  sed "s/\b$own\b/$suite/g; s/\b$own-/$suite-/g" "$sources" >"$boot/etc/apt/sources.list.d/$(basename "$sources")"
+  if [ "$suite" = noble ]; then
+    printf 'deb %s %s main universe\n' "$mirror" noble "$mirror" noble-updates >"$boot/etc/apt/sources.list.d/ubuntu.list"
+  else
+    sed "s/\b$own\b/$suite/g; s/\b$own-/$suite-/g" "$sources" >"$boot/etc/apt/sources.list.d/$(basename "$sources")"
+  fi
   for candidate in /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf.d/*artifact*; do
     [ ! -f "$candidate" ] || cp "$candidate" "$boot/etc/apt/apt.conf.d/"
   done
