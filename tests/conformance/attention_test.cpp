@@ -168,10 +168,11 @@ TEST_P(Attention, ANaNStaysInItsQuery) {
         scaled_dot_product_attention(at(q, queries), at(p.k(), keys), at(p.v(), keys)).to_vector<float>();
     const std::vector<double> expected = p.expected();
     for (size_t i = 0; i < y.size(); ++i) {
-      if (static_cast<int64_t>(i) / 24 == bad)
+      if (static_cast<int64_t>(i) / 24 == bad) {
         EXPECT_TRUE(std::isnan(y[i])) << i;
-      else
+      } else {
         EXPECT_NEAR(y[i], expected[i], 2e-5) << i;
+      }
     }
   }
 }

@@ -354,8 +354,9 @@ TEST(CompileBodies, GlslOfWordsNeedsNoNarrowOrWideIntegers) {
     const auto words = int64_by_words(compile_glsl(print(source, Target::glsl, options), source.name), source.name);
     for (size_t at = 5; at < words.size(); at += words[at] >> 16) {
       // Int64, Int16, StorageBuffer16BitAccess, Int8, StorageBuffer8BitAccess.
-      if ((words[at] & 0xffffu) == 17)
+      if ((words[at] & 0xffffu) == 17) {
         EXPECT_EQ(std::set<uint32_t>({11, 22, 4433, 39, 4448}).count(words[at + 1]), 0u) << words[at + 1];
+      }
     }
     if (!validator) continue;
     std::ofstream(path, std::ios::binary)
