@@ -332,6 +332,12 @@ typedef half hk_tile_halves __attribute__((ext_vector_type(16), aligned(2), may_
 #define HK_TILE_f64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
 #define HK_TILE_i64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
 #define TILE_LOAD(name, base, stride, array, at, pitch) TILE_LOAD_##name(base, stride, array, at, pitch)
+//@ IN_ORDER
+#ifdef HK_NO_CONTRACTION
+#define IN_ORDER _Pragma("clang loop vectorize(disable)")
+#else
+#define IN_ORDER
+#endif
 //@ MULHI
 // A 64-bit product vectorises; mul_hi may be a call.
 #define MULHI(a, b) ((uint)(((ulong)(uint)(a) * (ulong)(uint)(b)) >> 32))

@@ -156,9 +156,16 @@ constexpr QuirkRow table[] = {
      .what =
          "Makes one rounding of a product and a sum in one kernel and two in another, so that the same function inside "
          "and outside of compile() differs in its last bit.",
-     .act =
-         "Kernels are built with FP_CONTRACT OFF (HK_NO_CONTRACTION); what is fused says so. It does not cure all of "
-         "it: a checkpointed loop still differs in its last bit.",
+     .act = "Kernels are built with FP_CONTRACT OFF (HK_NO_CONTRACTION); what is fused says so.",
+     .test = "ControlFlow.InsideCompileAndCheckpoint"},
+    {.quirk = Quirk::contracts_freely,
+     .name = "adds-in-any-order",
+     .backend = "opencl",
+     .driver = intel,
+     .what =
+         "Vectorises the sum of floats in a loop as if addition were associative, in one kernel and not in another, "
+         "so that the same sum differs in its last bits. No build option and no pragma of numbers turns it off.",
+     .act = "Loops that add to one float say so (IN_ORDER), and are not vectorised there.",
      .test = "ControlFlow.InsideCompileAndCheckpoint"},
     {.quirk = Quirk::everywhere,
      .name = "dies-of-marked-loops",

@@ -25,7 +25,7 @@ const std::map<std::string, Entry, std::less<>>& words() {
   static const std::map<std::string, Entry, std::less<>> table = [] {
     std::map<std::string, Entry, std::less<>> made;
     for (const char* name : {"float", "int", "uint", "bool", "F64", "I64", "T"}) made[name] = {Word::type};
-    for (const char* name : {"if", "else", "break", "continue", "const", "UNROLL", "ROLLED", "PRECISE"})
+    for (const char* name : {"if", "else", "break", "continue", "const", "UNROLL", "ROLLED", "IN_ORDER", "PRECISE"})
       made[name] = {Word::keyword};
     for (const char* name : {"for", "while", "do"}) made[name] = {Word::loop};
     for (const char* name : {"true", "false", "INFINITY", "NAN"}) made[name] = {Word::value};

@@ -89,13 +89,13 @@ class RowLoops {
   static std::string lane_word(int64_t count) { return count >= 16 ? fmt::format("VLOOP_OF({})", count) : "UNROLL"; }
 
   // lanes(rest) in loops along the row: whole vectors, with before_block() ahead and after_block() behind each, then
-  // what is left.
-  void walk_row(const auto& before_block, const auto& lanes, const auto& after_block) {
+  // what is left. `word` goes before the loop over vectors.
+  void walk_row(const auto& before_block, const auto& lanes, const auto& after_block, const char* word = "") {
     const size_t around = g_.inner.empty() ? 0 : g_.inner.size() - 1;
     g_.open_inner_loops(around);
     const std::string size = g_.inner.empty() ? "1" : e_.constant(g_.inner.back().size);
-    const auto loop = [&](const std::string& count, const std::string& word, bool rest) {
-      e_.open(fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l)", word, count));
+    const auto loop = [&](const std::string& count, const std::string& lane, bool rest) {
+      e_.open(fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l)", lane, count));
       e_.line(fmt::format("int {} = t_i + t_l;", along()));
       if (!g_.inner.empty()) e_.split_lanes({g_.inner.back().variable, "t_i", "t_l"});
       lanes(rest);
@@ -104,7 +104,7 @@ class RowLoops {
     };
     e_.line("{");
     e_.line("int t_i = 0;");
-    e_.open(fmt::format("for (; t_i + {} <= {}; t_i += {})", width_, size, width_));
+    e_.open(fmt::format("{}for (; t_i + {} <= {}; t_i += {})", word, width_, size, width_));
     before_block();
     loop(std::to_string(width_), lane_word(width_), false);
     after_block();
@@ -166,7 +166,7 @@ class RowLoops {
           for (const auto& [id, array] : kept)
             e_.line(fmt::format("{} = {};", element(array), e_.member_value(*g_.group().find(id))));
         },
-        [] {});
+        [] {}, width_ == 1 ? "IN_ORDER " : "");
     for (const Reducer& r : phase) {
       if (leaves_rest()) e_.line(fmt::format("{} {{ {} }}", each, r.join(r.own("[t_l]"), r.own("_rest[t_l]"))));
       for (int64_t half = width_ / 2; half > 0; half /= 2) {
