@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "heddle/autograd/rules.h"

@@ -2,6 +2,8 @@
 // interface that is used here, copied from the specification. Thread safety: plain types.
 #pragma once
 
+#include <cstdint>
+
 #include "heddle/backend_vulkan/vk.h"
 
 namespace heddle::vulkan {

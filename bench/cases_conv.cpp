@@ -4,6 +4,8 @@
 // plain NCHW. Results are compared after a reorder outside the measurement.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/peers/peers.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/functions/functions.h"

@@ -1,6 +1,7 @@
 // kernel: one launch that a verbose line named, alone (core/inspect/saved_launch.h).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "bench/bench.h"

@@ -1,6 +1,7 @@
 // matmul: [BATCH*][nn:|nt:|tn:|tt:]MxNxK. tn: the left operand is stored (K, M), as a weight gradient meets it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "bench/peers/peers.h"

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 #include "heddle/core/inspect/saved_launch.h"
 #include "tools/cli.h"

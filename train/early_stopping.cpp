@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
 #include "heddle/core/base/shortened.h"

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <tuple>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"

@@ -7,6 +7,7 @@
 #include <new>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 #include <vector>
 
 #include "heddle/core/base/error.h"

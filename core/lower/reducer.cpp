@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "heddle/core/lower/emit.h"
 #include "heddle/core/lower/emit_text.h"
 #include "heddle/core/op/primitives.h"

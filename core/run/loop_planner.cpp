@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/integers.h"

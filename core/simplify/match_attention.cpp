@@ -1,4 +1,6 @@
 // Attention that was written out becomes the attention row: no matrix of scores in memory.
+#include <algorithm>
+
 #include "heddle/core/functions/nn/attention_kernel.h"
 #include "heddle/core/functions/nn/attention_pattern.h"
 #include "heddle/core/op/attrs.h"

@@ -2,6 +2,7 @@
 // torch_corners.py): what docs/gradients.md promises.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>

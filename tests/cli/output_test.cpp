@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "heddle/io/safetensors.h"
 #include "tests/cli/subprocess.h"

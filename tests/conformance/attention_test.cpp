@@ -1,8 +1,10 @@
 // Attention as users call it, on every device: against plain loops in double precision at head sizes, key heads and
 // lengths that fit no tile; decoding with a cache; rows without keys, NaN, dropout; and memory that grows with the
 // length, not with its square.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/device/context.h"

@@ -3,6 +3,7 @@
 #include "tests/conformance/device_contract.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace heddle {
 namespace {

@@ -2,6 +2,7 @@
 // on what is fused, on the device or on EagerScope (docs/numbers.md). The oracle rounds floats by itself.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 

@@ -1,5 +1,6 @@
 // Arithmetic of 64-bit integers at the ends of their range and of their halves, against the host's, on every device:
 // where a device has none, kernels compute with pairs of words (backend_vulkan/int64_words.h).
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>

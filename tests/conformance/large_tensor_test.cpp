@@ -1,5 +1,6 @@
 // Tensors at the limits of a device: the largest that it can hold and bind, written and read at both ends; one byte
 // more, and more elements than a kernel can address, are refused in words.
+#include <algorithm>
 #include <fstream>
 #include <string>
 

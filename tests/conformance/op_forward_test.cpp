@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "checks/op_cases.h"
 #include "heddle/core/device/context.h"

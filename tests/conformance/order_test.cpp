@@ -2,6 +2,7 @@
 // schedule forced.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 

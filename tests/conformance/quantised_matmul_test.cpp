@@ -1,5 +1,6 @@
 // Products of quantised operands: bytes are read as they lie, scales that are constant along the inner dimension are
 // applied to the sums; one kernel.
+#include <algorithm>
 #include <cmath>
 
 #include "heddle/core/device/context.h"

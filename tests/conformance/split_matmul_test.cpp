@@ -1,5 +1,6 @@
 // Products that specialize() cuts along the inner dimension: forced at odd sizes, layouts, batches and dtypes, by
 // themselves where a driver needs it, with an epilogue after the sum; against plain double loops.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 

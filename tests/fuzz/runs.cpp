@@ -2,6 +2,7 @@
 // of.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "heddle/core/base/error.h"

@@ -1,4 +1,5 @@
 // Readers of texts: JSON, tokenizers, preprocessing, configurations, transforms, Unicode.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "heddle/core/base/error.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "heddle/core/graph/philox.h"
 #include "heddle/core/tiles/attention_tiles.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 #include "heddle/core/base/dtype.h"
 #include "tests/kernels/kernel_test.h"

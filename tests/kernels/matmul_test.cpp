@@ -1,5 +1,7 @@
 // matmul.hk: every schedule against a triple loop, at sizes that fit no tile, with strides, offsets, batches, types and
 // hooks.
+#include <algorithm>
+
 #include "heddle/core/tiles/matmul_tiles.h"
 #include "tests/kernels/matmul_case.h"
 

@@ -1,4 +1,5 @@
 // The worked example of shaders/README.md does what it says.
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 

@@ -1,4 +1,5 @@
 // Optimizers over many tensors: values, launches, memory, clipping.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,6 +1,7 @@
 // Whole numbers of the host at the ends of i64 through layers, models, schedules, optimizers and generation.
 #include "tests/support/host_integers.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "heddle/autograd/autograd.h"

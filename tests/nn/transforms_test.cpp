@@ -2,6 +2,7 @@
 // meta-learning, gradient penalties, a differential equation solved by a network.
 #include "heddle/autograd/transforms.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 

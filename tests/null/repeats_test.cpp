@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 

@@ -3,6 +3,7 @@
 // Purpose: their values as doubles (exact), and doubles rounded to them once. Thread safety: pure.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>

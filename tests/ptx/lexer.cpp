@@ -1,5 +1,6 @@
 #include "tests/ptx/lexer.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "checks/op_cases.h"
 #include "heddle/autograd/autograd.h"

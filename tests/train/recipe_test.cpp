@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"

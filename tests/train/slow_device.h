@@ -2,6 +2,7 @@
 // on how busy the machine is.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>

@@ -2,6 +2,7 @@
 // cannot show.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 

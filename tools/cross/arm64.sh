@@ -84,7 +84,7 @@ compile() {
   cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHEDDLE_PCH=ON -DHEDDLE_BENCH=OFF -DHEDDLE_CUDA=OFF \
     -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/arm64-linux.cmake" -DHEDDLE_ARM64_ROOT="$root" -DCMAKE_INSTALL_RPATH='$ORIGIN' \
     "${launcher[@]}"
-  cmake --build $build -j "$(nproc)" --target "$@"
+  cmake --build $build -j "${JOBS:-$(nproc)}" --target "$@"
 }
 
 # What another system may lack goes into the tarball. The C and C++ libraries and zlib stay that system's, since its

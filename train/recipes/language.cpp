@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/dialect/builtin_files.h"

@@ -1,6 +1,8 @@
 // Triangular systems, Cholesky and LU factors, and what is solved with them.
 #include "heddle/core/functions/linalg/linalg.h"
 
+#include <limits>
+
 #include "heddle/core/functions/build.h"
 #include "heddle/core/functions/linalg/build_linalg.h"
 #include "heddle/core/functions/linalg/info_check.h"

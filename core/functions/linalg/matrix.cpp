@@ -1,5 +1,6 @@
 #include "heddle/core/functions/linalg/matrix.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

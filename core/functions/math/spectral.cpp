@@ -1,6 +1,7 @@
 // Windows and short-time Fourier transforms.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 

@@ -1,5 +1,6 @@
 // A backend whose only device, wrong:0, is that of HEDDLE_WRONG_DEVICE with a compiler that is wrong about tanh.
 // HEDDLE_WRONG_HOW says what happens in its place: "sine" (another function is computed), "abort", "hang" or "refuse".
+#include <chrono>
 #include <cstdlib>
 #include <string_view>
 #include <thread>
