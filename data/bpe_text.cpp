@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 #include <unordered_map>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_json.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/text_stream.h"
 #include "heddle/data/unicode.h"
 #include "heddle/io/atomic_file.h"
@@ -179,7 +179,7 @@ std::shared_ptr<const BpeTokenizer> BpeTokenizer::load(const std::string& vocab_
 
 void BpeTokenizer::save(const std::string& folder) const {
   require_writable_folder(folder);
-  const std::filesystem::path in(folder);
+  const fs::path in(folder);
   write_file_atomically((in / "vocab.json").string(), vocabulary_json(*this).dump());
   std::string merges = "#version: 0.2\n";
   for (const std::string& line : merge_lines(*this)) merges += line + "\n";

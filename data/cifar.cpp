@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/text_stream.h"
 #include "heddle/io/read_file.h"
 
 namespace heddle::data {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t pixels = 3 * 32 * 32;
 

@@ -2,9 +2,8 @@
 // them.
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/data/datasets.h"
 #include "heddle/io/inflate.h"
 #include "heddle/io/read_file.h"
@@ -106,7 +105,6 @@ ImageSet read_idx_images(const std::string& images_path, const std::string& labe
 }
 
 Split read_mnist_folder(const std::string& folder) {
-  namespace fs = std::filesystem;
   std::error_code code;
   if (!fs::is_directory(folder, code)) throw IoError(fmt::format("[idx] {}: no such folder", folder));
   const auto find = [&](const std::string& name) {

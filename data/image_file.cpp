@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <utility>
 
 #include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/folders.h"
+#include "heddle/core/base/path.h"
 #include "heddle/data/image_codecs.h"
 #include "heddle/io/atomic_file.h"
 #include "heddle/io/read_file.h"
@@ -17,7 +17,6 @@
 namespace heddle::data {
 namespace {
 
-namespace fs = std::filesystem;
 using Bytes = std::vector<uint8_t>;
 
 constexpr std::array<uint8_t, 8> png_signature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};

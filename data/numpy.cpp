@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/shortened.h"
 #include "heddle/core/device/context.h"
 #include "heddle/data/zip.h"
@@ -216,7 +216,7 @@ void write_npy(const std::string& path, const Array& array) {
 }
 
 NamedArrays read_arrays(const std::string& path) {
-  const std::string ending = std::filesystem::path(path).extension().string();
+  const std::string ending = fs::path(path).extension().string();
   if (ending == ".npy") return {{"data", read_npy(path)}};
   if (ending == ".npz") return read_npz(path);
   if (ending != ".safetensors")

@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/folders.h"
+#include "heddle/core/base/path.h"
 #include "heddle/data/unicode.h"
 #include "heddle/io/read_file.h"
 
 namespace heddle::data {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string read_utf8(const std::string& path) {
   std::string text = read_text_file(path, "text");

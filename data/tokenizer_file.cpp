@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
 #include "heddle/data/preprocess.h"
 #include "heddle/io/read_file.h"
@@ -21,7 +20,6 @@ TokenizerPtr tokenizer_of(const Metadata& metadata, const std::string& path) {
 }
 
 TokenizerPtr load_tokenizer(const std::string& path) {
-  namespace fs = std::filesystem;
   if (fs::is_directory(path)) {
     const fs::path folder(path), vocab = folder / "vocab.json", json = folder / "tokenizer.json";
     if (fs::exists(vocab)) return BpeTokenizer::load(vocab.string(), (folder / "merges.txt").string());

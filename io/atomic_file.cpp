@@ -6,18 +6,16 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <vector>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/folders.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/system/machine.h"
 
 namespace heddle {
 namespace {
-
-namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& path, const char* doing) {
   throw IoError(fmt::format("[write] {}: cannot {}: {}", path, doing, std::strerror(errno)));

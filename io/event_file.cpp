@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/io/atomic_file.h"
 
@@ -120,7 +120,7 @@ EventFile::EventFile(const std::string& folder) {
   for (int number = 0; descriptor_ < 0; ++number) {
     const std::string name = fmt::format("events.out.tfevents.{}.{}.{}.{}", static_cast<int64_t>(wall_time()),
                                          os::host_name(), os::process_id(), number);
-    path_ = (std::filesystem::path(folder) / name).string();
+    path_ = (fs::path(folder) / name).string();
     descriptor_ = open_file(path_, FileAccess::create_append);
     if (descriptor_ < 0 && errno != EEXIST)
       throw IoError(fmt::format("[events] {}: cannot create it: {}", path_, std::strerror(errno)));

@@ -4,10 +4,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
+#include "heddle/core/base/path.h"
 
 namespace heddle {
 namespace {
@@ -15,10 +15,9 @@ namespace {
 template <class Content>
 Content contents(const std::string& path, std::string_view who) {
   std::error_code code;
-  const auto kind = std::filesystem::status(path, code).type();
-  if (kind == std::filesystem::file_type::not_found) throw IoError(fmt::format("[{}] {}: no such file", who, path));
-  if (kind == std::filesystem::file_type::directory)
-    throw IoError(fmt::format("[{}] {}: is a folder, expected a file", who, path));
+  const auto kind = fs::status(path, code).type();
+  if (kind == fs::file_type::not_found) throw IoError(fmt::format("[{}] {}: no such file", who, path));
+  if (kind == fs::file_type::directory) throw IoError(fmt::format("[{}] {}: is a folder, expected a file", who, path));
   Content content;
   if (!read_contents(path, content))
     throw IoError(fmt::format("[{}] {}: cannot be read: {}", who, path, std::strerror(errno)));

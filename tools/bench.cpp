@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #ifdef HEDDLE_HAS_BENCH
 #include "bench/plot.h"
 #include "bench/suites.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/device/registry.h"
 #include "heddle/core/inspect/profile.h"
 #include "heddle/core/inspect/saved_launch.h"
@@ -174,7 +174,7 @@ int run(const BenchOptions& o) {
     return 0;
   }
   if (!o.plot.empty()) {
-    const std::string folder = std::filesystem::path(o.plot).parent_path().string();
+    const std::string folder = fs::path(o.plot).parent_path().string();
     require_writable_folder(folder.empty() ? "." : folder);
   }
   bench::Options options;

@@ -1,13 +1,13 @@
 // heddle cache list|clear|pack|unpack
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 #include <memory>
 
 #include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/cache_files.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/tiles/tuning.h"
 #include "tools/cli.h"
 
@@ -79,7 +79,7 @@ void list(const CacheOptions& o) {
   for (const CacheEntry& entry : entries) bytes += entry.bytes;
   std::error_code error;
   const std::string tuning = tuning_path();
-  const bool tuned = !tuning.empty() && std::filesystem::exists(tuning, error);
+  const bool tuned = !tuning.empty() && fs::exists(tuning, error);
   if (o.json) {
     print_json({{"folder", folder},
                 {"bytes", bytes},

@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/io/atomic_file.h"
 #include "tools/cli.h"
 #include "tools/doctor_run.h"
@@ -84,7 +84,7 @@ void check_options(const DoctorOptions& o) {
   if (!(o.request.seconds >= 0)) throw ValueError("[doctor] --seconds is below 0");
   if (!(o.request.limit > 0)) throw ValueError("[doctor] --limit is not above 0");
   if (o.report == "none") return;
-  const std::string folder = std::filesystem::path(o.report).parent_path().string();
+  const std::string folder = fs::path(o.report).parent_path().string();
   require_writable_folder(folder.empty() ? "." : folder);
 }
 

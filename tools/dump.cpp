@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "bench/training_step.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
 #include "heddle/io/atomic_file.h"
 #include "tools/cli.h"
@@ -55,7 +55,7 @@ void run(const DumpOptions& o) {
   if (o.format != "text" && o.format != "dot" && o.format != "html")
     throw ValueError(fmt::format("[dump] unknown format '{}'; known: text, dot, html", o.format));
   if (!o.out.empty()) {
-    const std::string folder = std::filesystem::path(o.out).parent_path().string();
+    const std::string folder = fs::path(o.out).parent_path().string();
     require_writable_folder(folder.empty() ? "." : folder);
   }
   DeviceContext& device = open_device(o.device, false);

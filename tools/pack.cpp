@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/data/cifar.h"
 #include "heddle/data/csv.h"
@@ -23,7 +23,6 @@
 namespace heddle::tools {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t most_for_statistics = 10'000;

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 
 #include "bench/training_step.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/run/replay.h"
@@ -57,7 +57,7 @@ void check(const ProfileOptions& o) {
   if (o.steps < 1 || o.steps > 100000)
     throw ValueError(fmt::format("[profile] --steps is {}, expected 1 to 100000", o.steps));
   if (o.trace.empty()) return;
-  const std::string folder = std::filesystem::path(o.trace).parent_path().string();
+  const std::string folder = fs::path(o.trace).parent_path().string();
   require_writable_folder(folder.empty() ? "." : folder);
 }
 

@@ -1,13 +1,13 @@
 // heddle report
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/markup.h"
+#include "heddle/core/base/path.h"
 #include "heddle/io/atomic_file.h"
 #include "tools/report_files.h"
 #include "tools/report_run.h"
@@ -68,7 +68,7 @@ void report(const ReportOptions& options) {
   for (const std::string& folder : options.runs) runs.push_back(report_data(folder));
   tell_apart(runs);
   if (options.json) return print_json(runs);
-  const std::string beside = (std::filesystem::path(options.runs[0]) / "report.html").string();
+  const std::string beside = (fs::path(options.runs[0]) / "report.html").string();
   const std::string path = !options.out.empty() ? options.out : options.runs.size() == 1 ? beside : "report.html";
   write_file_atomically(path, page_of(runs));
   fmt::print("{}\n", path);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/folders.h"
 #include "heddle/core/base/parse_json.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/similar.h"
 #include "heddle/core/base/text_stream.h"
 #include "heddle/io/read_file.h"
@@ -20,8 +20,6 @@
 
 namespace heddle::tools {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr size_t most_points = 4000, most_samples = 24;

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/similar.h"
 #include "heddle/core/graph/number_guard.h"
 #include "tools/cli.h"
@@ -130,7 +130,7 @@ int run_command(int argc, char** argv) {
     return fail("", error.what(), exit_compile_error);
   } catch (const Error& error) {
     return fail("", error.what(), exit_internal_error);
-  } catch (const std::filesystem::filesystem_error& error) {
+  } catch (const fs::filesystem_error& error) {
     return fail("", error.what(), exit_user_error);
   } catch (const std::bad_alloc&) {
     return fail("out of memory: ", "the host has none left for this", exit_out_of_memory);

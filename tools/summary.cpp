@@ -5,10 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/nn/init.h"
@@ -140,7 +140,7 @@ bool is_recipe(const std::string& name) {
 
 void run(const SummaryOptions& o) {
   if (o.batch < 1) throw ValueError(fmt::format("[summary] --batch is {}, expected 1 or more", o.batch));
-  if (std::filesystem::path(o.model).extension() == ".safetensors") return summarize_file(o);
+  if (fs::path(o.model).extension() == ".safetensors") return summarize_file(o);
   if (!is_model(o.model) && is_recipe(o.model)) return summarize_recipe(o);
   summarize_model(o);
 }

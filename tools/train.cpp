@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "checks/self_test.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/train/metrics_lines.h"
 #include "heddle/train/option_uses.h"
@@ -35,7 +35,7 @@ void interrupt_run() {
 std::string new_folder(const std::string& recipe) {
   const std::string first = "runs/" + recipe;
   std::string path = first;
-  for (int number = 2; std::filesystem::exists(path); ++number) path = fmt::format("{}-{}", first, number);
+  for (int number = 2; fs::exists(path); ++number) path = fmt::format("{}-{}", first, number);
   return path;
 }
 
@@ -113,7 +113,7 @@ void add_resume(Cli& cli) {
       "Options given here replace those of the run's config.toml. {}\nExample:\n  heddle resume runs/mnist-mlp",
       about_interrupts));
   command->callback([all, &cli] {
-    const train::Config begun = train::Config::load((std::filesystem::path(all->folder) / "config.toml").string());
+    const train::Config begun = train::Config::load((fs::path(all->folder) / "config.toml").string());
     train::Config config = begun;
     all->options.apply(config);
     train::refuse_unused_options(config, begun);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
+#include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
 #include "heddle/data/unicode.h"
 #include "heddle/train/trainer.h"
@@ -87,9 +87,9 @@ void TrainReport::on_evaluate(train::Trainer& t, const train::Evaluation& e) {
 }
 
 void TrainReport::on_sample(train::Trainer& t, const train::Generated& made) {
-  progress_.line(fmt::format("sample         {}",
-                             made.text.empty() ? (std::filesystem::path(t.config().run.out) / made.image_path).string()
-                                               : beginning(made.text)));
+  progress_.line(fmt::format("sample         {}", made.text.empty()
+                                                      ? (fs::path(t.config().run.out) / made.image_path).string()
+                                                      : beginning(made.text)));
 }
 
 void TrainReport::last_figure(const train::Evaluation& e) {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <vector>
 
 #include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/dialect/tunable_space.h"
 #include "heddle/core/tiles/tuning.h"
@@ -44,7 +44,7 @@ struct ShowOptions {
 };
 
 void write_table(const std::string& path, const TuningTable& table) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const std::string folder = fs::path(path).parent_path().string();
   require_writable_folder(folder.empty() ? "." : folder);
   write_file_atomically(path, table.str());
 }

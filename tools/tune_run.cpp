@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/core/base/system/signals.h"
@@ -53,11 +53,10 @@ class Tuner {
       throw ValueError(fmt::format("[tune] {} runs no kernels; choose another device", info_.id));
     std::error_code code;
     if (!request.dry_run) {
-      const std::string folder = std::filesystem::path(request.output).parent_path().string();
+      const std::string folder = fs::path(request.output).parent_path().string();
       require_writable_folder(folder.empty() ? "." : folder);
     }
-    if (!request.output.empty() && std::filesystem::exists(request.output, code))
-      table_ = TuningTable::load(request.output);
+    if (!request.output.empty() && fs::exists(request.output, code)) table_ = TuningTable::load(request.output);
   }
 
   void run() {
@@ -189,7 +188,7 @@ class Tuner {
       write_file_atomically(request_.output, table_.str());
     } catch (const IoError& error) {
       const std::string rescue =
-          (std::filesystem::temp_directory_path() / fmt::format("heddle-tuning-{}.json", os::process_id())).string();
+          (fs::temp_directory_path() / fmt::format("heddle-tuning-{}.json", os::process_id())).string();
       try {
         write_file_atomically(rescue, table_.str());
       } catch (const IoError&) {  // the disk is full there as well

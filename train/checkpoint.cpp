@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -14,12 +13,11 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/folders.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/path.h"
 #include "heddle/io/atomic_file.h"
 
 namespace heddle::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "step-", suffix = ".safetensors";
 // Entries of the metadata: one for each tensor, and one for all that is not an element of a tensor.

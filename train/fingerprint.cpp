@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <vector>
 
@@ -14,12 +13,11 @@
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/folders.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/system/library.h"
 
 namespace heddle::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr uint64_t block_bytes = 64 << 10, large_bytes = 64 << 20, blocks = 64;
 

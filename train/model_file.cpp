@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/train/run_state.h"
 
 namespace heddle::train {
@@ -12,10 +11,10 @@ namespace {
 
 Checkpoint read(const std::string& path, DeviceContext& device, std::string& found) {
   found = path;
-  if (!std::filesystem::is_directory(path)) return load_checkpoint(path, &device);
-  const std::filesystem::path folder(path);
+  if (!fs::is_directory(path)) return load_checkpoint(path, &device);
+  const fs::path folder(path);
   found = (folder / "model.safetensors").string();
-  if (std::filesystem::exists(found)) return load_checkpoint(found, &device);
+  if (fs::exists(found)) return load_checkpoint(found, &device);
   std::optional<LatestCheckpoint> latest = load_latest_checkpoint((folder / "checkpoints").string(), &device);
   if (!latest)
     throw IoError(fmt::format("[model] {}: a folder without model.safetensors and without checkpoints", path));

@@ -4,18 +4,17 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/parse_json.h"
+#include "heddle/core/base/path.h"
 #include "heddle/io/atomic_file.h"
 
 namespace heddle::train {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 [[noreturn]] void fail(const std::string& path, const char* doing) {

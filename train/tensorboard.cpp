@@ -1,8 +1,8 @@
 #include "heddle/train/tensorboard.h"
 
 #include <algorithm>
-#include <filesystem>
 
+#include "heddle/core/base/path.h"
 #include "heddle/io/read_file.h"
 #include "heddle/train/feed.h"
 #include "heddle/train/summaries.h"
@@ -68,7 +68,7 @@ void TensorboardEvents::evaluated(const Trainer& t, const Evaluation& e) {
 void TensorboardEvents::on_sample(Trainer& t, const Generated& made) {
   if (!made.text.empty()) file_.text("sample", t.step(), "```\n" + made.text + "\n```");
   if (made.image_path.empty()) return;
-  const std::string png = read_text_file((std::filesystem::path(run_folder_) / made.image_path).string(), "events");
+  const std::string png = read_text_file((fs::path(run_folder_) / made.image_path).string(), "events");
   file_.image("sample", t.step(), made.image.shape.dim(1), made.image.shape.dim(2), made.image.shape.dim(0), png);
 }
 

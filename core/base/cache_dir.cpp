@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -14,13 +13,12 @@
 #include "heddle/core/base/cache_files.h"
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/base/system/machine.h"
 
 namespace heddle {
 namespace {
-
-namespace fs = std::filesystem;
 
 void warn_once(const std::string& folder, const std::string& reason) {
   static std::mutex mutex;

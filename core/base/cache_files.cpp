@@ -6,20 +6,18 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <tuple>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/folders.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/shortened.h"
 #include "heddle/core/base/system/machine.h"
 
 namespace heddle {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char entry_magic[8] = {'H', 'D', 'L', 'C', 'A', 'C', 'H', 'E'};
 constexpr char pack_magic[8] = {'H', 'D', 'L', 'P', 'A', 'C', 'K', '1'};

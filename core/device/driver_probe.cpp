@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/folders.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/system/files.h"
 #include "heddle/core/base/system/library.h"
 #include "heddle/core/base/system/machine.h"
@@ -24,8 +24,6 @@
 
 namespace heddle {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view alive = "heddle-probe: alive";
 

@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 
 #include "heddle/core/base/folders.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/system/library.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/core/device/backend.h"
 
 namespace heddle {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "heddle_backend_";
 

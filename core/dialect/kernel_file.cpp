@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 
 #include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
 #include "heddle/core/base/integers.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/similar.h"
 #include "heddle/core/dialect/builtin_files.h"
 #include "heddle/core/dialect/types.h"
@@ -83,9 +83,9 @@ KernelFile::Part KernelFile::builtin_part(std::string_view name) {
 
 KernelFile KernelFile::load(const std::string& path) {
   const auto part = [&](std::string_view name) -> Part {
-    const auto beside = std::filesystem::path(path).parent_path() / name;
+    const auto beside = fs::path(path).parent_path() / name;
     std::error_code error;
-    if (std::filesystem::is_regular_file(beside, error)) return {beside.string(), read_file(beside.string())};
+    if (fs::is_regular_file(beside, error)) return {beside.string(), read_file(beside.string())};
     return builtin_part(name);
   };
   return parse(read_file(path), path, part);

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/files.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/contract/kernel_compiler.h"
 #include "heddle/core/contract/spirv.h"
 #include "heddle/core/dialect/user_text.h"
@@ -92,7 +92,7 @@ Target KernelText::target() const {
 }
 
 KernelText KernelText::load(const std::string& path) {
-  const std::filesystem::path file(path);
+  const fs::path file(path);
   for (const auto& [ending, language] : endings) {
     if (file.extension() != ending) continue;
     KernelText kernel;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -14,6 +13,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
 #include "heddle/core/base/of_this_thread.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/dialect/builtin_files.h"
 #include "heddle/core/dialect/tunable_space.h"
@@ -32,7 +32,7 @@ struct Tables {
 
 TuningTable load_user(const std::string& path) {
   std::error_code code;
-  if (path.empty() || !std::filesystem::exists(path, code)) return {};
+  if (path.empty() || !fs::exists(path, code)) return {};
   try {
     return TuningTable::load(path);
   } catch (const Error& error) {

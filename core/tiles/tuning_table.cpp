@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 
 #include "heddle/core/base/error.h"
@@ -15,6 +14,7 @@
 #include "heddle/core/base/parse_json.h"
 #include "heddle/core/base/parse_limits.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/path.h"
 
 namespace heddle {
 namespace {
@@ -172,9 +172,8 @@ TuningTable TuningTable::parse(std::string_view text, const std::string& origin)
 
 TuningTable TuningTable::load(const std::string& path) {
   std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code)) {
-    throw IoError(
-        fmt::format("[tuning] {}: {}", path, std::filesystem::exists(path, code) ? "is not a file" : "no such file"));
+  if (!fs::is_regular_file(path, code)) {
+    throw IoError(fmt::format("[tuning] {}: {}", path, fs::exists(path, code) ? "is not a file" : "no such file"));
   }
   std::string text;
   if (!read_contents(path, text))

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 #include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/dialect/printer.h"
 #include "heddle/io/read_file.h"
 #include "tools/certify/compilers.h"
@@ -17,8 +17,6 @@
 
 namespace heddle::tools::certify {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The number behind `name` at the head of the text: "//.spill size 640"; 0 where it does not say.
 int64_t said(std::string_view text, std::string_view name) {

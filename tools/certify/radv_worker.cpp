@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/system/library.h"
 #include "heddle/core/base/system/machine.h"
 #include "tools/cli.h"
@@ -57,7 +57,7 @@ void choose_driver(const std::string& family) {
     return;
   }
   for (const char* manifest : manifests) {
-    if (!std::filesystem::exists(manifest)) continue;
+    if (!fs::exists(manifest)) continue;
     os::set_variable("VK_ICD_FILENAMES", manifest);
     return;
   }

@@ -7,18 +7,16 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/system/files.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/core/base/system/process.h"
 
 namespace heddle::tools::certify {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int ran_too_long = 124;
 
