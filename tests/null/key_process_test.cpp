@@ -1,19 +1,17 @@
 // Keys mean the same in another process: a child of this program prints those of some graphs, its parent compares.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
-#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "bench/training_step.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/system/machine.h"
+#include "heddle/core/base/system/process.h"
 #include "heddle/core/functions/user/user_kernel.h"
 #include "heddle/core/graph/excess_precision.h"
 #include "heddle/core/graph/pending.h"
@@ -75,12 +73,6 @@ std::vector<std::string> keys() {
   return all;
 }
 
-std::string this_program() {
-  std::array<char, 4096> path{};
-  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-  return {path.data(), static_cast<size_t>(std::max<ssize_t>(length, 0))};
-}
-
 constexpr const char* mark = "key ";
 
 // For the child.
@@ -100,17 +92,16 @@ TEST(KeysElsewhere, AreTheSameInAnotherProcess) {
   EXPECT_NE(here[0], here[here.size() - 2]) << "passes";
   EXPECT_NE(here[0], here[here.size() - 1]) << "a budget and a mode of numbers";
 
-  const std::string command =
-      this_program() + " --gtest_filter=KeysElsewhere.DISABLED_PrintsThem --gtest_also_run_disabled_tests";
-  const std::unique_ptr<FILE, int (*)(FILE*)> child(::popen(command.c_str(), "r"), ::pclose);
-  ASSERT_TRUE(child != nullptr);
+  os::ChildProcess child(
+      os::program_file(),
+      {"child", "--gtest_filter=KeysElsewhere.DISABLED_PrintsThem", "--gtest_also_run_disabled_tests"}, {});
+  std::string output;
+  while (child.read(output, nullptr, 1)) {
+  }
   std::vector<std::string> there;
-  std::array<char, 1024> line{};
-  while (std::fgets(line.data(), static_cast<int>(line.size()), child.get()) != nullptr) {
-    std::string text = line.data();
-    if (text.rfind(mark, 0) != 0) continue;
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    there.push_back(text.substr(std::string(mark).size()));
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(mark, 0) == 0) there.push_back(line.substr(std::string(mark).size()));
   }
   EXPECT_EQ(there, here);
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,14 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "heddle/core/base/system/files.h"
+
 namespace heddle::test {
 
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "heddle-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
+    path_ = os::make_scratch_folder((std::filesystem::temp_directory_path() / "heddle-test").string());
+    if (path_.empty()) throw std::runtime_error("no temporary folder");
   }
   ~TemporaryFolder() {
     std::error_code code;
@@ -29,8 +29,8 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
-  std::string path() const { return path_.string(); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string path() const { return path_.generic_string(); }
+  std::string operator/(const std::string& name) const { return (path_ / name).generic_string(); }
   // Names in the folder, sorted.
   std::vector<std::string> names() const {
     std::vector<std::string> result;

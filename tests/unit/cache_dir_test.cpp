@@ -23,7 +23,7 @@ class DiskCacheTest : public testing::Test {
     if (const char* old = std::getenv("HEDDLE_CACHE_DIR")) old_ = old, had_ = true;
     folder_ = fs::temp_directory_path() / fmt::format("heddle_cache_test_{}", ::getpid());
     fs::remove_all(folder_);
-    setenv("HEDDLE_CACHE_DIR", folder_.c_str(), 1);
+    setenv("HEDDLE_CACHE_DIR", folder_.string().c_str(), 1);
   }
   void TearDown() override {
     fs::remove_all(folder_);

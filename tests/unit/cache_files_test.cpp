@@ -2,16 +2,18 @@
 // clearing and packing.
 #include "heddle/core/base/cache_files.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <utime.h>
+#ifndef _WIN32
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -62,11 +64,11 @@ class CacheFiles : public testing::Test {
   }
   // Makes the entry look as if it was last used that long ago.
   static void age(const std::string& file, int64_t seconds) {
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    const timespec times[2] = {{now.tv_sec - seconds, 0}, {now.tv_sec - seconds, 0}};
-    ASSERT_EQ(utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
+    const time_t then = std::time(nullptr) - seconds;
+    utimbuf times{then, then};
+    ASSERT_EQ(::utime(file.c_str(), &times), 0);
   }
+#ifndef _WIN32
   // Runs `work` in a child process and returns what it wrote to stderr; its exit code must be 0.
   static std::string in_child(const std::function<int()>& work) {
     int ends[2];
@@ -86,6 +88,7 @@ class CacheFiles : public testing::Test {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text;
     return text;
   }
+#endif
   static size_t count(const std::string& text, const std::string& part) {
     size_t found = 0;
     for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
@@ -96,6 +99,8 @@ class CacheFiles : public testing::Test {
   std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
 
+#ifndef _WIN32
+// Copies of this process, and limits of one, are what Windows does not have.
 TEST_F(CacheFiles, ManyProcessesMayWriteAndReadAtOnce) {
   constexpr int processes = 6, entries = 20, rounds = 10;
   std::vector<pid_t> children;
@@ -126,6 +131,37 @@ TEST_F(CacheFiles, ManyProcessesMayWriteAndReadAtOnce) {
   for (const auto& file : fs::directory_iterator(root() + "/kind")) EXPECT_NE(file.path().extension(), ".tmp");
 }
 
+TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsOneWarning) {
+  test::write_bytes(folder_ / "file", {1});
+  const std::string text = in_child([&] {
+    setenv("HEDDLE_CACHE_DIR", (folder_ / "file" + "/below").c_str(), 1);
+    const DiskCache first("kind", 7), second("other", 8);
+    for (int i = 0; i < 5; ++i) {
+      store(first, i);
+      store(second, i);
+      if (holds(first, i)) return 1;
+    }
+    return 0;
+  });
+  EXPECT_EQ(count(text, "warning"), 1u) << text;
+  EXPECT_TRUE(contains(text, "Not a directory"));
+  EXPECT_TRUE(contains(text, "HEDDLE_CACHE_DIR"));
+}
+
+TEST_F(CacheFiles, AFullDiskIsOneWarningAndLeavesNoHalfFiles) {
+  const std::string text = in_child([&] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1000, 1000};  // bytes a file may have: a write beyond fails as on a full disk
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    const DiskCache cache("kind", 7);
+    for (int i = 0; i < 5; ++i) store(cache, i);
+    return holds(cache, 0) ? 1 : 0;
+  });
+  EXPECT_EQ(count(text, "warning"), 1u) << text;
+  EXPECT_TRUE(fs::is_empty(root() + "/kind"));
+}
+#endif
+
 TEST_F(CacheFiles, TheLeastRecentlyUsedGoFirst) {
   setenv("HEDDLE_CACHE_MB", "1", 1);
   const DiskCache cache("kind", 7);
@@ -155,36 +191,6 @@ TEST_F(CacheFiles, WhatAKilledProcessLeftIsSweptUp) {
   EXPECT_TRUE(fs::exists(young)) << "its writer may be at work";
   EXPECT_FALSE(fs::exists(old));
   EXPECT_TRUE(fs::exists(foreign)) << "not ours";
-}
-
-TEST_F(CacheFiles, AFolderThatCannotBeWrittenIsOneWarning) {
-  test::write_bytes(folder_ / "file", {1});
-  const std::string text = in_child([&] {
-    setenv("HEDDLE_CACHE_DIR", (folder_ / "file" + "/below").c_str(), 1);
-    const DiskCache first("kind", 7), second("other", 8);
-    for (int i = 0; i < 5; ++i) {
-      store(first, i);
-      store(second, i);
-      if (holds(first, i)) return 1;
-    }
-    return 0;
-  });
-  EXPECT_EQ(count(text, "warning"), 1u) << text;
-  EXPECT_TRUE(contains(text, "Not a directory"));
-  EXPECT_TRUE(contains(text, "HEDDLE_CACHE_DIR"));
-}
-
-TEST_F(CacheFiles, AFullDiskIsOneWarningAndLeavesNoHalfFiles) {
-  const std::string text = in_child([&] {
-    ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{1000, 1000};  // bytes a file may have: a write beyond fails as on a full disk
-    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
-    const DiskCache cache("kind", 7);
-    for (int i = 0; i < 5; ++i) store(cache, i);
-    return holds(cache, 0) ? 1 : 0;
-  });
-  EXPECT_EQ(count(text, "warning"), 1u) << text;
-  EXPECT_TRUE(fs::is_empty(root() + "/kind"));
 }
 
 TEST_F(CacheFiles, ReplacesADamagedEntry) {

@@ -19,18 +19,27 @@ TEST(Folders, NamesAndFilesBelow) {
   fs::create_directories(root / "b/d/e");
   fs::create_directories(root / "empty");
   for (const char* name : {"c", "a.txt", "b/2", "b/d/e/3", ".hidden"}) write_file_atomically(root / name, "x");
-  fs::create_symlink("c", root / "to-file");
-  fs::create_directory_symlink("b", root / "to-folder");
-  fs::create_symlink("nowhere", root / "to-nothing");
-  std::error_code error = std::make_error_code(std::errc::io_error);
-  EXPECT_EQ(names_in(root.path(), error),
-            (Names{".hidden", "a.txt", "b", "c", "empty", "to-file", "to-folder", "to-nothing"}));
+  // The standard library makes no links on Windows.
+  std::error_code error;
+  fs::create_symlink("c", root / "to-file", error);
+  const bool links = !error;
+  ASSERT_TRUE(links || error == std::errc::function_not_supported) << error.message();
+  if (links) {
+    fs::create_directory_symlink("b", root / "to-folder");
+    fs::create_symlink("nowhere", root / "to-nothing");
+  }
+  error = std::make_error_code(std::errc::io_error);
+  Names names = {".hidden", "a.txt", "b", "c", "empty"};
+  if (links) names.insert(names.end(), {"to-file", "to-folder", "to-nothing"});
+  EXPECT_EQ(names_in(root.path(), error), names);
   EXPECT_FALSE(error);
   Names below;
   for (const std::string& path : files_below(root.path(), error))
     below.push_back(path.substr(std::string(root.path()).size()));
   EXPECT_FALSE(error);
-  EXPECT_EQ(below, (Names{"/.hidden", "/a.txt", "/b/2", "/b/d/e/3", "/c", "/to-file"}));
+  Names files = {"/.hidden", "/a.txt", "/b/2", "/b/d/e/3", "/c"};
+  if (links) files.push_back("/to-file");
+  EXPECT_EQ(below, files);
   EXPECT_EQ(names_in(root / "empty", error), Names());
   EXPECT_FALSE(error);
 }

@@ -2,7 +2,6 @@
 // The order of preference and plug-ins are tested in tests/plugin, in a process of their own.
 #include "heddle/core/device/registry.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <set>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/library.h"
 #include "heddle/core/contract/device.h"
 #include "heddle/core/device/context.h"
 
@@ -89,17 +89,18 @@ TEST(Registry, CudaSaysThatItsDriverIsMissing) {
   EXPECT_EQ(cuda->reason.find("not part of this build"), 0u) << cuda->reason;
   GTEST_SKIP() << "built without the cuda backend";
 #endif
-  if (void* library = dlopen("libcuda.so.1", RTLD_NOW)) {
-    dlclose(library);
-    GTEST_SKIP() << "this machine has libcuda.so.1";
+  const std::string driver = os::names_of(os::Vendor::cuda).front().name;
+  if (void* library = os::open_library(os::Vendor::cuda)) {
+    os::close_library(library);
+    GTEST_SKIP() << "this machine has " << driver;
   }
   EXPECT_FALSE(cuda->available);
-  EXPECT_EQ(cuda->reason, "libcuda.so.1 not found");
+  EXPECT_EQ(cuda->reason, driver + " not found");
   try {
     Registry::instance().open("cuda:0");
     FAIL() << "opened";
   } catch (const DeviceUnavailable& error) {
-    EXPECT_NE(std::string(error.what()).find("libcuda.so.1 not found"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(driver + " not found"), std::string::npos) << error.what();
   }
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Heddle for Windows x86-64: cross-built by MinGW-w64, packed as build/windows/heddle-windows-x86_64.zip, and with `test`
 # run by Wine, whose vulkan-1.dll and opencl.dll reach this machine's drivers. Called by tools/cross.sh.
-#   tools/cross.sh windows [test]      HEDDLE_CROSS_PARTS="libraries build pack test" names single parts
+#   tools/cross.sh windows [test]      HEDDLE_CROSS_PARTS="libraries build pack test" names single parts, HEDDLE_CROSS_JOBS jobs
 # What Debian has no MinGW packages of is built from Debian's own source packages, as static libraries.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -69,6 +69,10 @@ link_headers() {
   for path in nlohmann CLI toml++ vulkan vk_video CL volk.h volk.c; do
     [ ! -e "/usr/include/$path" ] || ln -sfn "/usr/include/$path" "$prefix/include/$path"
   done
+  # Those of a CUDA toolkit where there is one: its libraries are opened at run time.
+  for path in cuda.h nvrtc.h nvtx3; do
+    [ ! -e "/usr/local/cuda/include/$path" ] || ln -sfn "/usr/local/cuda/include/$path" "$prefix/include/$path"
+  done
   for path in nlohmann_json CLI11; do
     rm -rf "$prefix/share/cmake/$path"
     cp -r "/usr/share/cmake/$path" "$prefix/share/cmake/$path"
@@ -94,7 +98,7 @@ make_libraries() {
 
 # ---- the build ----
 
-jobs=$(nproc)
+jobs=${HEDDLE_CROSS_JOBS:-$(nproc)}
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 install_packages
@@ -106,7 +110,8 @@ make_heddle() {
     -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DHEDDLE_PCH=ON "${launcher[@]}"
   cmake --build "$build" -j "$jobs" --target heddle_cli heddle_probe "$@"
 }
-tests=(heddle_tests_system)  # what of the tests is built for Windows so far (tests/CMakeLists.txt)
+# What of the tests is built for Windows (tests/CMakeLists.txt).
+tests=(heddle_tests_system heddle_tests_unit heddle_tests_null heddle_tests_data)
 
 # One program that needs no DLL but the system's and the drivers', and the program that tries drivers out.
 pack() {
@@ -123,8 +128,7 @@ Heddle for Windows 10 and later, x86-64.
   bin\heddle.exe train mnist-mlp --device vulkan:0
 
 Nothing has to be installed. Compiled kernels are kept in %LOCALAPPDATA%\heddle (HEDDLE_CACHE_DIR names another folder).
-Left out: plug-in back ends, which need a shared library; the CUDA back end, which needs a toolkit's headers to be built.
-Names of folders must be ASCII for now.
+Left out: plug-in back ends, which need a shared library; the CUDA back end where no toolkit's headers were there to build it.
 TEXT
   (cd "$work" && zip -qr "$(basename "$heddle").zip" "$(basename "$heddle")")
   echo "cross: $heddle.zip"
