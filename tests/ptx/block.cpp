@@ -111,6 +111,8 @@ void Block::step() {
       std::copy_n(active.list, active.count, list_.begin());
       active.list = list_.data();
       other_ = std::min(other_, at_ + 1);
+    } else {
+      active = whole;  // the narrowed list is the next instruction's
     }
   }
   switch (op.control) {

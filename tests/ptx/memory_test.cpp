@@ -248,6 +248,16 @@ TEST(PtxFaults, BlocksThatDoNotRace) {
   EXPECT_EQ(m.b[0], 0x04030201u);
 }
 
+// The list of a barrier's lanes outlives the predicate that chose all of them.
+TEST(PtxControl, GoOnWithAllLanesBehindABarrierWithAPredicate) {
+  Buffers m(64);
+  m.run(
+      "setp.lt.u32 %p0, %r0, 64;\nsetp.ge.u32 %p1, %r0, 32;\nmov.u32 %r4, 1;\n@%p0 bar.sync 0;\n"
+      "@%p1 mov.u32 %r4, 2;\nst.global.u32 [%l1], %r4;\n",
+      1, 64);
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(m.b[i], i < 32 ? 1u : 2u) << i;
+}
+
 constexpr const char* tile = ".shared .align 16 .b8 tile[256];\nmov.u64 %l2, tile;\nmad.wide.u32 %l3, %r0, 4, %l2;\n";
 
 TEST(PtxFaults, SharedMemory) {
