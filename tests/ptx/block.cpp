@@ -275,6 +275,17 @@ void Block::barrier() {
 
 // Runs for the warps whose named lanes are all here; the lanes of others wait.
 void Block::warp(const Op& op) {
+  const uint32_t* masks = op.mask < 0 ? nullptr : reg<uint32_t>(op, op.mask);
+  const auto check_own = [&](uint32_t lane) {
+    if (masks && !(masks[lane] >> lane % 32 & 1))
+      throw LaneFault{FaultKind::warp, lane, "the lane is not in its own mask " + std::to_string(masks[lane])};
+  };
+  if (active.count == lanes_) {  // nobody to wait for
+    for (uint32_t lane = 0; lane < lanes_; ++lane) check_own(lane);
+    op.run(*this, op);
+    ++at_;
+    return;
+  }
   for (uint32_t k = 0; k < active.count; ++k) {
     at_of_[active.list[k]] = at_;
     state_[active.list[k]] = State::at_warp;
@@ -284,13 +295,11 @@ void Block::warp(const Op& op) {
     alive[lane / 32] |= uint32_t{state_[lane] != State::over} << lane % 32;
     here[lane / 32] |= uint32_t{state_[lane] == State::at_warp && at_of_[lane] == at_} << lane % 32;
   }
-  const uint32_t* masks = op.mask < 0 ? nullptr : reg<uint32_t>(op, op.mask);
   uint32_t count = 0;
   for (uint32_t lane = 0; lane < lanes_; ++lane) {
     if (state_[lane] != State::at_warp || at_of_[lane] != at_) continue;
+    check_own(lane);
     const uint32_t wanted = masks ? masks[lane] : 0xffffffffu;
-    if (!(wanted >> lane % 32 & 1))
-      throw LaneFault{FaultKind::warp, lane, "the lane is not in its own mask " + std::to_string(wanted)};
     if (wanted & alive[lane / 32] & ~here[lane / 32]) continue;
     list_[count++] = static_cast<uint16_t>(lane);
   }
@@ -301,6 +310,19 @@ void Block::warp(const Op& op) {
     park(at_ + 1);
   }
   select();
+}
+
+// From here on in this launch the word's bytes have records of their own, which begin as the word's.
+void Block::split(uint64_t word) {
+  std::atomic<uint64_t>& record = range_.words[word];
+  AccessRecord r = AccessRecord::of(record.load(std::memory_order_relaxed));
+  if (r.launch == launch_ && r.split) return;
+  if (r.launch == launch_) {
+    for (uint64_t i = 0; i < 4; ++i) range_.bytes[4 * word + i].store(r.bits(), std::memory_order_relaxed);
+  }
+  r = {launch_};
+  r.split = true;
+  record.store(r.bits(), std::memory_order_relaxed);
 }
 
 // ---- cp.async ----

@@ -68,16 +68,16 @@ class Block {
   template <Touch How>
   std::byte* global(uint32_t lane, uint64_t address, uint32_t bytes) {
     check_global(lane, address, bytes);
-    for (uint64_t at = address; at < address + bytes; ++at) note<How>(lane, at);
+    note<How>(lane, address, bytes);
     return reinterpret_cast<std::byte*>(address);
   }
   void store_global(uint32_t lane, uint64_t address, const void* value, uint32_t bytes) {
     check_global(lane, address, bytes);
     auto* to = reinterpret_cast<std::byte*>(address);
     if (std::memcmp(to, value, bytes) == 0) {
-      for (uint64_t at = address; at < address + bytes; ++at) note<Touch::write_same>(lane, at);
+      note<Touch::write_same>(lane, address, bytes);
     } else {
-      for (uint64_t at = address; at < address + bytes; ++at) note<Touch::write>(lane, at);
+      note<Touch::write>(lane, address, bytes);
       std::memcpy(to, value, bytes);
     }
   }
@@ -134,8 +134,13 @@ class Block {
     if (address & (bytes - 1)) misaligned(lane, address, bytes, "global");
   }
   template <Touch How>
-  void note(uint32_t lane, uint64_t address);
-  [[noreturn]] void race(uint32_t lane, uint64_t address, Touch how, const ByteRecord& met) const;
+  void note(uint32_t lane, uint64_t address, uint32_t bytes);
+  template <Touch How>
+  void note_bytes(uint32_t lane, uint64_t address, uint32_t bytes);
+  template <Touch How>
+  void note_in(std::atomic<uint64_t>& record, uint32_t lane, uint64_t address);
+  void split(uint64_t word);
+  [[noreturn]] void race(uint32_t lane, uint64_t address, Touch how, const AccessRecord& met) const;
   std::string behind_parameter(uint64_t address) const;
   void find_range(uint32_t lane, uint64_t address, uint32_t bytes);
   [[noreturn]] static void misaligned(uint32_t lane, uint64_t address, uint32_t bytes, const char* memory);
@@ -165,25 +170,45 @@ class Block {
   std::vector<uint32_t> committed_;
 };
 
-// Notes an access to one byte, and compares it with those of other blocks.
+// Notes an access, and compares it with those of other blocks.
 template <Touch How>
-void Block::note(uint32_t lane, uint64_t address) {
-  std::atomic<uint64_t>& at = range_.records[address - range_.begin];
-  const uint64_t before = at.load(std::memory_order_relaxed);
-  ByteRecord r = ByteRecord::of(before);
+void Block::note(uint32_t lane, uint64_t address, uint32_t bytes) {
+  if (bytes < 4) {
+    split((address - range_.begin) / 4);
+    return note_bytes<How>(lane, address, bytes);
+  }
+  for (uint64_t at = address; at < address + bytes; at += 4) {
+    std::atomic<uint64_t>& word = range_.words[(at - range_.begin) / 4];
+    const AccessRecord r = AccessRecord::of(word.load(std::memory_order_relaxed));
+    if (r.split && r.launch == launch_)
+      note_bytes<How>(lane, at, 4);
+    else
+      note_in<How>(word, lane, at);
+  }
+}
+
+template <Touch How>
+void Block::note_bytes(uint32_t lane, uint64_t address, uint32_t bytes) {
+  for (uint64_t at = address; at < address + bytes; ++at) note_in<How>(range_.bytes[at - range_.begin], lane, at);
+}
+
+template <Touch How>
+void Block::note_in(std::atomic<uint64_t>& record, uint32_t lane, uint64_t address) {
+  const uint64_t before = record.load(std::memory_order_relaxed);
+  AccessRecord r = AccessRecord::of(before);
   if (r.launch != launch_) r = {launch_};
-  const bool foreign_write = r.writer != ByteRecord::none && r.writer != number_;
+  const bool foreign_write = r.writer != AccessRecord::none && r.writer != number_;
   if constexpr (How == Touch::read || How == Touch::read_invariant) {
-    if (foreign_write || (How == Touch::read_invariant && r.writer != ByteRecord::none)) race(lane, address, How, r);
-    r.reader = r.reader == ByteRecord::none || r.reader == number_ ? number_ : ByteRecord::many;
+    if (foreign_write || (How == Touch::read_invariant && r.writer != AccessRecord::none)) race(lane, address, How, r);
+    r.reader = r.reader == AccessRecord::none || r.reader == number_ ? number_ : AccessRecord::many;
   } else {
     const bool together = How == Touch::update && r.atomic;
-    const bool meets = (foreign_write && !together) || (r.reader != ByteRecord::none && r.reader != number_);
+    const bool meets = (foreign_write && !together) || (r.reader != AccessRecord::none && r.reader != number_);
     if (meets && How != Touch::write_same) race(lane, address, How, r);
-    r.atomic = How == Touch::update && (r.atomic || r.writer == ByteRecord::none);
-    r.writer = foreign_write ? ByteRecord::many : number_;
+    r.atomic = How == Touch::update && (r.atomic || r.writer == AccessRecord::none);
+    r.writer = foreign_write ? AccessRecord::many : number_;
   }
-  if (const uint64_t after = r.bits(); after != before) at.store(after, std::memory_order_relaxed);
+  if (const uint64_t after = r.bits(); after != before) record.store(after, std::memory_order_relaxed);
 }
 
 }  // namespace heddle::ptx

@@ -38,13 +38,13 @@ std::string Block::behind_parameter(uint64_t address) const {
   return " (" + std::to_string(address - from) + " behind parameter " + std::to_string(nearest) + ")";
 }
 
-void Block::race(uint32_t lane, uint64_t address, Touch how, const ByteRecord& met) const {
+void Block::race(uint32_t lane, uint64_t address, Touch how, const AccessRecord& met) const {
   const bool reads = how == Touch::read || how == Touch::read_invariant;
-  const bool wrote = met.writer != ByteRecord::none && (reads || met.writer != number_);
+  const bool wrote = met.writer != AccessRecord::none && (reads || met.writer != number_);
   const uint32_t other = wrote ? met.writer : met.reader;
-  const std::string who = other == ByteRecord::many ? "several blocks"
-                          : other == number_        ? "this block"
-                                                    : "block " + std::to_string(other - 1);
+  const std::string who = other == AccessRecord::many ? "several blocks"
+                          : other == number_          ? "this block"
+                                                      : "block " + std::to_string(other - 1);
   throw LaneFault{FaultKind::race, lane,
                   "the lane " + std::string(reads ? "reads" : "writes") + " the byte at " + std::to_string(address) +
                       behind_parameter(address) + " of global memory, which " + who + (wrote ? " wrote" : " read") +

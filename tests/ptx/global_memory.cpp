@@ -24,7 +24,9 @@ void GlobalMemory::Zeros::clear() {
 void GlobalMemory::add(const void* begin, uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto at = reinterpret_cast<uintptr_t>(begin);
-  ranges_[at] = {at, at + bytes, std::make_unique<Zeros>(bytes * sizeof(std::atomic<uint64_t>))};
+  constexpr uint64_t record = sizeof(std::atomic<uint64_t>);
+  ranges_[at] = {at, at + bytes, std::make_unique<Zeros>((bytes + 3) / 4 * record),
+                 std::make_unique<Zeros>((bytes + 3) / 4 * 4 * record)};
 }
 
 void GlobalMemory::remove(const void* begin) {
@@ -38,14 +40,16 @@ MemoryRange GlobalMemory::find(uint64_t address) const {
   if (after == ranges_.begin()) return {};
   const Range& range = std::prev(after)->second;
   if (address >= range.end) return {};
-  return {range.begin, range.end, static_cast<Records>(range.records->get())};
+  return {range.begin, range.end, static_cast<Records>(range.words->get()), static_cast<Records>(range.bytes->get())};
 }
 
 uint32_t GlobalMemory::begin_launch() {
-  constexpr uint32_t most = 0x7fff;  // that a record can name
   const std::lock_guard lock(mutex_);
-  if (launch_ == most) {
-    for (auto& [begin, range] : ranges_) range.records->clear();
+  if (launch_ == AccessRecord::most_launches) {
+    for (auto& [begin, range] : ranges_) {
+      range.words->clear();
+      range.bytes->clear();
+    }
     launch_ = 0;
   }
   return ++launch_;

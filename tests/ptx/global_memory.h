@@ -2,9 +2,11 @@
 //
 // Purpose: answers for an access whether it lies in one allocation, and whether it races: two blocks of one launch at
 // the same byte, one of which writes, as nothing orders blocks. Atomic operations do not race with each other, nor does
-// a write of what stands there. Invariants: ranges are sorted and apart; a record counts in the launch it names only,
-// so a launch needs nothing cleared. Thread safety: ranges may be added, removed and found by several threads; a record
-// is read and written whole, and where two blocks meet at one byte in the same moment one of them may be forgotten.
+// a write of what stands there. A word of four bytes has one record until somebody touches less of it in a launch; then
+// its bytes have one each. Invariants: ranges are sorted and apart and begin at a word; a record counts in the launch
+// it names only, so a launch needs nothing cleared; records that nobody touches take no memory. Thread safety: ranges
+// may be added, removed and found by several threads; a record is read and written whole, and where two blocks meet at
+// one byte in the same moment one of them may be forgotten.
 #pragma once
 
 #include <atomic>
@@ -16,28 +18,31 @@
 
 namespace heddle::ptx {
 
-// Which block wrote a byte last in a launch, and which read it.
-struct ByteRecord {
+// Which block wrote a byte or a word last in a launch, and which read it.
+struct AccessRecord {
   static constexpr uint32_t none = 0, many = 0xffffff;
   static constexpr uint32_t most_blocks = many - 1;  // of a launch; blocks count from 1 here
-  uint32_t launch = 0;                               // 15 bits
+  uint32_t launch = 0;                               // 14 bits
   uint32_t writer = none, reader = none;             // 24 bits each
   bool atomic = false;                               // the writer's operations were atomic
+  bool split = false;                                // a word's: the records of its bytes count
 
-  static ByteRecord of(uint64_t bits) {
-    return {static_cast<uint32_t>(bits >> 49), static_cast<uint32_t>(bits >> 24 & 0xffffff),
-            static_cast<uint32_t>(bits & 0xffffff), (bits >> 48 & 1) != 0};
+  static constexpr uint32_t most_launches = 0x3fff;
+  static AccessRecord of(uint64_t bits) {
+    return {static_cast<uint32_t>(bits >> 50), static_cast<uint32_t>(bits >> 24 & 0xffffff),
+            static_cast<uint32_t>(bits & 0xffffff), (bits >> 48 & 1) != 0, (bits >> 49 & 1) != 0};
   }
   uint64_t bits() const {
-    return uint64_t{launch} << 49 | uint64_t{atomic} << 48 | uint64_t{writer} << 24 | uint64_t{reader};
+    return uint64_t{launch} << 50 | uint64_t{split} << 49 | uint64_t{atomic} << 48 | uint64_t{writer} << 24 |
+           uint64_t{reader};
   }
 };
 
-using Records = std::atomic<uint64_t>*;  // one a byte
+using Records = std::atomic<uint64_t>*;
 
 struct MemoryRange {
   uint64_t begin = 0, end = 0;
-  Records records = nullptr;
+  Records words = nullptr, bytes = nullptr;
 };
 
 class GlobalMemory {
@@ -66,7 +71,7 @@ class GlobalMemory {
   };
   struct Range {
     uint64_t begin = 0, end = 0;
-    std::unique_ptr<Zeros> records;
+    std::unique_ptr<Zeros> words, bytes;  // their records
   };
 
   mutable std::mutex mutex_;

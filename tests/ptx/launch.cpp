@@ -109,8 +109,8 @@ void launch(const Program& program, const LaunchShape& shape, const std::byte* p
   if (program.max_lanes && lanes > program.max_lanes)
     throw Fault(FaultKind::other,
                 "[ptx] the kernel's blocks have at most " + std::to_string(program.max_lanes) + " lanes");
-  if (uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] > ByteRecord::most_blocks)
-    throw Fault(FaultKind::other, "[ptx] more than " + std::to_string(ByteRecord::most_blocks) + " blocks");
+  if (uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] > AccessRecord::most_blocks)
+    throw Fault(FaultKind::other, "[ptx] more than " + std::to_string(AccessRecord::most_blocks) + " blocks");
   Grid grid(program, shape, parameters, memory);
   if (grid.blocks() == 1)
     grid.work();

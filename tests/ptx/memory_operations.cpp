@@ -253,7 +253,9 @@ void copy(Block& b, const Op& op) {
     const uint64_t source = from[lane] + static_cast<uint64_t>(source_offset);
     if (source % size != 0) throw LaneFault{FaultKind::misaligned, lane, "the source of a cp.async"};
     const std::byte* data = nullptr;
-    if (bytes > 0) {
+    if (bytes == size) {
+      data = b.global<Touch::read>(lane, source, bytes);
+    } else if (bytes > 0) {
       data = b.global<Touch::read>(lane, source, 1);
       for (uint32_t i = 1; i < bytes; ++i) b.global<Touch::read>(lane, source + i, 1);
     }

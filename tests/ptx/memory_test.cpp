@@ -227,6 +227,11 @@ TEST(PtxFaults, BlocksAtTheSameBytes) {
       << "by a cache that sees no writes";
   EXPECT_EQ(kind("red.global.add.u32 [%a], 1;\nst.global.u32 [%a], %r3;\n"), FaultKind::race)
       << "one of them atomically";
+  EXPECT_EQ(kind("st.global.u8 [%b], %r3;\nst.global.u32 [%b], %r3;\n"), FaultKind::race) << "a word over bytes";
+  EXPECT_EQ(kind("st.global.u32 [%l1], %r3;\nxor.b32 %r4, %r3, 32;\nmad.wide.u32 %l2, %r4, 4, %b;\nst.global.u8 "
+                 "[%l2+1], 77;\n"),
+            FaultKind::race)
+      << "a byte of another block's word";
   const Fault f = fault_of([&] { m.run("st.global.u32 [%b+8], %r3;\n", 2, 1); });
   EXPECT_NE(std::string(f.what()).find("(8 behind parameter 1) of global memory, which block "), std::string::npos)
       << f.what();

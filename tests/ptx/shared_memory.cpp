@@ -8,12 +8,14 @@ void SharedMemory::begin(uint64_t bytes, uint32_t lanes) {
   constexpr uint32_t late = 0xf0000000u;  // times are about to run out
   if (now_ > late) {
     std::fill(records_.begin(), records_.end(), Record{});
+    std::fill(byte_records_.begin(), byte_records_.end(), Record{});
     now_ = 1;
   }
   const uint64_t padded = (bytes + 15) / 16 * 16;
   if (bytes_.size() < padded) {
     bytes_.resize(padded);
-    records_.resize(padded);
+    records_.resize(padded / 4);
+    byte_records_.resize(padded);
     words_.resize(padded / 4);
   }
   std::fill_n(words_.begin(), padded / 4, Word{});

@@ -76,7 +76,7 @@ class SharedMemory {
         if (words_[at / 4].split)
           visit_bytes(at, 4, each);
         else
-          each(records_[at], at, 4);
+          each(records_[at / 4], at, 4);
       }
     } else {
       split(address / 4);
@@ -85,23 +85,24 @@ class SharedMemory {
   }
   template <class Visit>
   void visit_bytes(uint64_t address, uint32_t bytes, const Visit& each) {
-    for (uint64_t at = address; at < address + bytes; ++at) each(records_[at], at, 1);
+    for (uint64_t at = address; at < address + bytes; ++at) each(byte_records_[at], at, 1);
     merge(address / 4);
   }
   void split(uint64_t word) {
     if (words_[word].split) return;
     words_[word].split = 1;
-    for (uint64_t i = 1; i < 4; ++i) records_[4 * word + i] = records_[4 * word];
+    for (uint64_t i = 0; i < 4; ++i) byte_records_[4 * word + i] = records_[word];
   }
   void merge(uint64_t word) {
-    const Record& first = records_[4 * word];
+    const Record& first = byte_records_[4 * word];
     for (uint64_t i = 1; i < 4; ++i) {
-      const Record& r = records_[4 * word + i];
+      const Record& r = byte_records_[4 * word + i];
       if (r.written != first.written || r.read != first.read || r.writer != first.writer || r.reader != first.reader ||
           r.atomic != first.atomic)
         return;
     }
     words_[word].split = 0;
+    records_[word] = first;
   }
 
   // Whether nothing orders what `other` did at `time` before what `lane` does now.
@@ -155,7 +156,7 @@ class SharedMemory {
   [[noreturn]] static void race(uint32_t lane, uint64_t at, const char* does, uint16_t other, const char* did);
 
   std::vector<std::byte> bytes_;
-  std::vector<Record> records_;  // one a byte; that of a word's first byte stands for all while it is not split
+  std::vector<Record> records_, byte_records_;  // of words; of the bytes of those that are split
   std::vector<Word> words_;
   std::vector<uint32_t> warp_time_;
   uint64_t size_ = 0;
