@@ -1,6 +1,8 @@
 # The cuda backend over a libcuda in host memory (included by tests/CMakeLists.txt where the backend is built).
 include(${CMAKE_CURRENT_LIST_DIR}/../ptx/ptx.cmake)
-add_library(heddle_fake_libcuda SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_libcuda.cpp)
+file(GLOB fake_driver CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/fake_*.cpp)
+list(REMOVE_ITEM fake_driver ${CMAKE_CURRENT_LIST_DIR}/fake_nvtx.cpp)
+add_library(heddle_fake_libcuda SHARED ${fake_driver})
 heddle_warnings(heddle_fake_libcuda)
 target_include_directories(heddle_fake_libcuda PRIVATE ${HEDDLE_INCLUDE_ROOT} ${PROJECT_SOURCE_DIR})
 target_include_directories(heddle_fake_libcuda SYSTEM PRIVATE ${HEDDLE_CUDA_INCLUDE_DIR})
