@@ -37,8 +37,9 @@ struct Item {
   std::function<bool()> ready;  // empty: at once
 };
 constexpr int most_shared = 232448;  // bytes a kernel may opt in to, as on sm_90
-// What the executor of PTX has against a kernel: no code of cuda.h, as no driver looks so closely. The device lives on.
-constexpr auto ptx_fault = static_cast<CUresult>(9001);
+// What the executor of PTX has against a kernel: a number that cuda.h leaves free within its enumeration, as no driver
+// looks so closely. The device lives on.
+constexpr auto ptx_fault = static_cast<CUresult>(1001);
 struct Node {
   Work run;
   std::set<int> after;
