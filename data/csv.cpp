@@ -1,6 +1,7 @@
 #include "heddle/data/csv.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,7 @@
 // IDX files, plain and gzip. Sizes in a header are compared with the bytes that are there before anything is made of
 // them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/path.h"

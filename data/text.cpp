@@ -1,6 +1,7 @@
 #include "heddle/data/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

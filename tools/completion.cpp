@@ -2,6 +2,7 @@
 //
 // All three walk the words before the cursor: "at" is the command that they name so far, e.g. " cache list".
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <string>

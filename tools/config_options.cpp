@@ -1,6 +1,7 @@
 #include "tools/config_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 

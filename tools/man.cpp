@@ -1,5 +1,6 @@
 // heddle man: the manual page, as docs/heddle.1 holds it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <sstream>

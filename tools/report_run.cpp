@@ -1,6 +1,7 @@
 #include "tools/report_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

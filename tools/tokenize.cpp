@@ -1,5 +1,6 @@
 // heddle tokenize train|encode|decode|info
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,6 @@
 // heddle version
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>

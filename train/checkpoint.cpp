@@ -1,6 +1,7 @@
 #include "heddle/train/checkpoint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "heddle/train/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

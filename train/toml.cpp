@@ -1,6 +1,7 @@
 #include "heddle/train/toml.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,7 @@
 #include "heddle/core/base/dtype.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <bit>

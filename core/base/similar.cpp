@@ -1,6 +1,7 @@
 #include "heddle/core/base/similar.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,7 @@
 #include "heddle/core/base/view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "heddle/core/base/error.h"
 
