@@ -2,26 +2,22 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/glob.h"
 #include "heddle/core/device/context.h"
 
 namespace heddle::nn {
 namespace {
-
-bool fits(const std::string& name, const std::string& pattern) {
-  return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
 
 int64_t set_trained(const Module& module, const std::string& pattern, bool on) {
   int64_t count = 0;
   std::vector<std::string> names;
   for (auto [name, parameter] : module.named_parameters()) {
     names.push_back(name);
-    if (!fits(name, pattern)) continue;
+    if (!fits_pattern(name, pattern)) continue;
     parameter.set_requires_grad(on);
     ++count;
   }
@@ -73,7 +69,8 @@ LoadReport load_matching(Module& module, const StateDict& state, const std::vect
   const StateDict own = module.state_dict();
   for (auto [name, target] : own) {
     const auto found = state.find(name);
-    if (std::ranges::any_of(except, [&, &path = name](const std::string& pattern) { return fits(path, pattern); })) {
+    if (std::ranges::any_of(except,
+                            [&, &path = name](const std::string& pattern) { return fits_pattern(path, pattern); })) {
       report.excepted.push_back(name);
     } else if (found == state.end()) {
       report.missing.push_back(name);

@@ -118,7 +118,7 @@ constexpr std::string_view paths = "core/base/path.h";
 std::string system_complaint(const std::string& line) {
   static const std::regex header(
       "^\\s*#\\s*include\\s*<(sys/"
-      ".*|(unistd|dlfcn|link|fcntl|signal|poll|spawn|dirent|pthread|termios|sched|io|windows)"
+      ".*|(unistd|dlfcn|link|fcntl|signal|poll|spawn|dirent|fnmatch|glob|pthread|termios|sched|io|windows)"
       "\\.h)>");
   static const std::regex macro("^\\s*#.*\\b(_WIN32|__linux__|__APPLE__|__unix__|__MINGW32__)\\b");
   if (std::regex_search(line, header)) return "a system's header outside of core/base/system";
