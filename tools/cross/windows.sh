@@ -146,6 +146,7 @@ run_tests() {
     exec xvfb-run -a env HEDDLE_CROSS_PARTS=test bash "$root/tools/cross/windows.sh" test
   fi
   local failed=0 group device
+  [ -d "$WINEPREFIX" ] || wine winecfg -v win10
   for group in "${tests[@]}"; do
     (cd "$build" && on_windows "bin/$group.exe" --gtest_brief=1) || { echo "cross: $group failed" >&2; failed=1; }
   done
@@ -155,27 +156,44 @@ run_tests() {
   local program=$work/elsewhere/heddle-windows-x86_64/bin/heddle.exe
   on_windows "$program" devices
   for device in vulkan:0 opencl:0; do train_on "$program" "$device" || failed=1; done
+  resume_after_kill "$program" || failed=1
   return $failed
+}
+
+# same_losses THERE HERE LIMIT TEXT: the largest relative difference of the losses of two runs, step by step.
+same_losses() {
+  python3 - "$@" <<'PYTHON'
+import json, sys
+def losses(path):
+    return {row["step"]: row["loss"] for row in map(json.loads, open(path)) if "loss" in row and "step" in row}
+there, here = losses(sys.argv[1]), losses(sys.argv[2])
+worst = max((abs(there[i] - here[i]) / max(abs(here[i]), 1e-12) for i in there.keys() & here.keys()), default=1)
+print(f"cross: {sys.argv[4]}: {len(there)} and {len(here)} losses; largest relative difference {worst:.3g}")
+sys.exit(there.keys() != here.keys() or worst > float(sys.argv[3]))
+PYTHON
 }
 
 # The losses of an epoch beside those of this machine's own program where it was built.
 train_on() {
-  local program=$1 device=$2 out=$work/runs/${2%:*} options=(--epochs 1 --limit-steps "${HEDDLE_CROSS_STEPS:-200}" --seed 1 --json)
+  local program=$1 device=$2 out=$work/runs/${2%:*} options=(--epochs 1 --seed 1 --log-every 1 --json)
   on_windows "$program" train mnist-mlp --device "$device" "${options[@]}" --out "$out" >"$out.txt" ||
     { echo "cross: training on $device failed" >&2; return 1; }
-  if [ -x build/release/bin/heddle ]; then
-    HEDDLE_CACHE_DIR="$work/cache-here" build/release/bin/heddle train mnist-mlp --device "$device" "${options[@]}" \
-      --out "$out-here" >"$out-here.txt"
-    python3 - "$out/metrics.jsonl" "$out-here/metrics.jsonl" "$device" <<'PYTHON' || return 1
-import json, sys
-def losses(path):
-    return [row["loss"] for row in map(json.loads, open(path)) if "loss" in row]
-there, here = losses(sys.argv[1]), losses(sys.argv[2])
-worst = max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(there, here))
-print(f"cross: {sys.argv[3]}: {len(there)} losses on Windows, {len(here)} here; largest relative difference {worst:.3g}")
-sys.exit(len(there) != len(here) or not there or worst > 1e-3)
-PYTHON
-  fi
+  [ -x build/release/bin/heddle ] || return 0
+  HEDDLE_CACHE_DIR="$work/cache-here" build/release/bin/heddle train mnist-mlp --device "$device" "${options[@]}" \
+    --out "$out-here" >"$out-here.txt"
+  same_losses "$out/metrics.jsonl" "$out-here/metrics.jsonl" 1e-3 "$device, on Windows and here"
+}
+
+# A run that is killed and gone on with has the losses of one that was not, bit by bit; its folder's name is not ASCII.
+resume_after_kill() {
+  local program=$1 out=$work/runs/Übung whole=$work/runs/whole options=(--epochs 4 --seed 1 --device opencl:0 --log-every 1 --json)
+  on_windows "$program" train mnist-mlp "${options[@]}" --out "$whole" >"$whole.txt" || return 1
+  on_windows "$program" train mnist-mlp "${options[@]}" --checkpoint-every 200 --out "$out" >"$out.txt" &
+  until [ "$(wc -l <"$out.txt" 2>/dev/null || echo 0)" -gt 1000 ] || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
+  pkill -KILL -f 'bin.heddle\.exe train' || { echo "cross: the run ended before it was killed" >&2; return 1; }
+  wait || true
+  on_windows "$program" resume "$out" --json >"$out-2.txt" || { echo "cross: resume failed" >&2; return 1; }
+  same_losses "$out/metrics.jsonl" "$whole/metrics.jsonl" 0 "killed and gone on with, and whole"
 }
 
 ! has build || make_heddle $(! has test || echo "${tests[@]}")
