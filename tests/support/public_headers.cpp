@@ -112,7 +112,8 @@ std::map<std::string, Declared> declared_functions(const std::string& source_dir
   std::map<std::string, Declared> result;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir + "/core/functions")) {
     if (entry.path().extension() != ".h") continue;
-    const std::string text = read(entry.path()), header = std::filesystem::relative(entry.path(), source_dir);
+    const std::string text = read(entry.path()),
+                      header = std::filesystem::relative(entry.path(), source_dir).generic_string();
     if (text.find("Internal to") != std::string::npos) continue;
     for (const std::string& declaration : declarations(code_of(text))) add(result, header, declaration);
   }

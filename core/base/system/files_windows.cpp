@@ -196,6 +196,10 @@ bool is_executable(const std::string& path) { return is_readable(path); }
 bool replace_file(const std::string& from, const std::string& to) {
   const std::wstring source = wide_path(from), target = wide_path(to);
   if (move_over(source, target) || rename_as_posix(source, target)) return true;
+  if (const std::optional<FileFacts> old = facts_of(to); old && !old->regular) {
+    errno = EISDIR;
+    return false;
+  }
   // A system that replaces no open file still renames it: it goes when its last reader has closed it.
   const std::wstring aside = target + wide(fmt::format(".old-{}-{}", GetCurrentProcessId(), GetTickCount64()));
   if (!told(MoveFileExW(target.c_str(), aside.c_str(), 0))) return false;
