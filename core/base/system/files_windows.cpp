@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "heddle/core/base/system/files.h"
-#include "heddle/core/base/system/windows_text.h"
+#include "heddle/core/base/system/windows_handle.h"
 
 namespace heddle::os {
 namespace {
@@ -62,17 +62,6 @@ double seconds_since(const FILETIME& then) {
   return 1e-7 * (static_cast<double>(ticks(now)) - static_cast<double>(ticks(then)));
 }
 
-struct Handle {
-  HANDLE handle;
-  explicit Handle(HANDLE taken) : handle(taken) {}
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() {
-    if (open()) CloseHandle(handle);
-  }
-  bool open() const { return handle != INVALID_HANDLE_VALUE; }
-};
-
 // Of a file or folder, or of a link itself, without opening what it holds; sets errno where it cannot be.
 HANDLE to_ask(const std::string& path, bool follow) {
   const DWORD flags = FILE_FLAG_BACKUP_SEMANTICS | (follow ? 0u : FILE_FLAG_OPEN_REPARSE_POINT);
@@ -102,17 +91,15 @@ bool move_over(const std::wstring& from, const std::wstring& to) {
 bool rename_as_posix(const std::wstring& from, const std::wstring& to) {
   constexpr auto rename_information_ex = static_cast<FILE_INFO_BY_HANDLE_CLASS>(22);
   constexpr DWORD replace = 1, posix = 2;
-  const HANDLE file = CreateFileW(from.c_str(), DELETE, share_all, nullptr, OPEN_EXISTING, 0, nullptr);
-  if (file == INVALID_HANDLE_VALUE) return false;
+  const Handle file(CreateFileW(from.c_str(), DELETE, share_all, nullptr, OPEN_EXISTING, 0, nullptr));
+  if (!file.open()) return false;
   const DWORD name_bytes = static_cast<DWORD>(to.size() * sizeof(wchar_t)), flags = replace | posix;
   std::vector<char> space(sizeof(FILE_RENAME_INFO) + name_bytes);
   auto* const info = reinterpret_cast<FILE_RENAME_INFO*>(space.data());
   std::memcpy(info, &flags, sizeof flags);
   info->FileNameLength = name_bytes;
   std::memcpy(info->FileName, to.data(), name_bytes);
-  const BOOL done = SetFileInformationByHandle(file, rename_information_ex, info, static_cast<DWORD>(space.size()));
-  CloseHandle(file);
-  return done != 0;
+  return SetFileInformationByHandle(file.handle, rename_information_ex, info, static_cast<DWORD>(space.size())) != 0;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "heddle/core/base/system/process.h"
-#include "heddle/core/base/system/windows_text.h"
+#include "heddle/core/base/system/windows_handle.h"
 
 namespace heddle::os {
 namespace {
@@ -19,18 +19,6 @@ namespace {
 [[noreturn]] void fail(const std::string& doing) {
   throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), doing);
 }
-
-struct Handle {
-  HANDLE handle = nullptr;
-  Handle() = default;
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() { close(); }
-  void close() {
-    if (handle != nullptr && handle != INVALID_HANDLE_VALUE) CloseHandle(handle);
-    handle = nullptr;
-  }
-};
 
 // The child's end of a stream, inherited; `mine` is this process's end of a pipe, `output` the child's standard output.
 void give(Handle& theirs, Handle& mine, ChildStream stream, DWORD standard, HANDLE output) {
