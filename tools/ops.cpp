@@ -10,6 +10,7 @@
 #include "heddle/autograd/catalogue.h"
 #include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/glob.h"
 #include "heddle/core/device/registry.h"
 #include "heddle/core/op/op.h"
 #include "tools/cli.h"
@@ -42,20 +43,9 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// '*' stands for any letters.
-bool matches(std::string_view pattern, std::string_view name) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (!name.starts_with(pattern.substr(0, star))) return false;
-  for (size_t i = star; i <= name.size(); ++i) {
-    if (matches(pattern.substr(star + 1), name.substr(i))) return true;
-  }
-  return false;
-}
-
 void check_name(const std::string& pattern) {
   const auto listed = catalogue();
-  if (std::any_of(listed.begin(), listed.end(), [&](const PublicFunction& f) { return matches(pattern, f.name); }))
+  if (std::any_of(listed.begin(), listed.end(), [&](const PublicFunction& f) { return fits_pattern(f.name, pattern); }))
     return;
   const std::vector<std::string_view> near = similar_functions(pattern);
   throw ValueError(fmt::format(
@@ -89,7 +79,7 @@ Functions chosen(const std::vector<std::string>& patterns, const std::string& fa
   Functions result;
   for (const PublicFunction& f : catalogue()) {
     const bool named = patterns.empty() || std::any_of(patterns.begin(), patterns.end(),
-                                                       [&](const std::string& p) { return matches(p, f.name); });
+                                                       [&](const std::string& p) { return fits_pattern(f.name, p); });
     if (named && (title.empty() || f.family == title)) result.push_back(&f);
   }
   return result;
@@ -299,7 +289,8 @@ void add_ops(Cli& cli) {
   auto* rows =
       command->add_flag("--rows", options->rows, "List the op table instead: the rows that functions are made of");
   auto* family = command->add_option("--family", options->family, "Only one family, by a part of its title");
-  auto* names = command->add_option("names", options->names, "Only these functions; * stands for any letters");
+  auto* names =
+      command->add_option("names", options->names, "Only these functions; patterns as in a shell (*, ?, [a-z])");
   markdown->excludes("--json", rows, family, names);
   rows->excludes(family, names);
   command->footer("Example:\n  heddle ops --json\n  heddle ops softmax 'max_*'\n  heddle ops --family losses");

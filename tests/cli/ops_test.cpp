@@ -44,6 +44,7 @@ TEST(OpsCommand, NamesAndFamiliesChoose) {
   EXPECT_EQ(softmax[0]["row"], "softmax");
   EXPECT_EQ(softmax[0]["differentiable"], Json{"x"});
   EXPECT_EQ(Json::parse(run_heddle({"ops", "conv*d", "--json"}).out).size(), 6u);
+  EXPECT_EQ(Json::parse(run_heddle({"ops", "conv[12]d", "conv?d", "--json"}).out).size(), 3u);
   for (const Json& f : Json::parse(run_heddle({"ops", "--family", "losses", "--json"}).out))
     EXPECT_EQ(f["family"], "Losses");
 }
