@@ -38,5 +38,7 @@
 #include "heddle/data/text.h"
 #include "heddle/data/tokenizer.h"
 #include "heddle/data/transforms.h"
+#include "heddle/io/model_parts.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/io/write_model_parts.h"
 #include "heddle/nn/nn.h"

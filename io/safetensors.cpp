@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -49,22 +48,9 @@ struct Reader {
     throw IoError(fmt::format("[safetensors] {}: {}", path, fmt::format(format, std::forward<Args>(args)...)));
   }
 
-  // The header, with duplicate names refused (a JSON parser alone keeps the last one).
   Json header(std::string_view text) const {
     if (text.empty() || text.front() != '{') fail("the header does not begin with '{{'; not a safetensors file");
-    std::vector<std::set<std::string>> seen;
-    std::string duplicate;
-    const auto watch = [&](int, Json::parse_event_t event, Json& value) {
-      if (event == Json::parse_event_t::object_start) seen.emplace_back();
-      if (event == Json::parse_event_t::object_end) seen.pop_back();
-      if (event == Json::parse_event_t::key && !seen.back().insert(value.get<std::string>()).second)
-        duplicate = value.get<std::string>();
-      return true;
-    };
-    Json parsed = parse_json<Json>(text, fmt::format("[safetensors] {}: the header", path), watch);
-    if (!duplicate.empty()) fail("the name '{}' appears twice in the header", duplicate);
-    if (!parsed.is_object()) fail("the header is not a JSON object");
-    return parsed;
+    return parse_unique_json<Json>(text, fmt::format("[safetensors] {}: the header", path));
   }
 
   Metadata metadata(const Json& entry) const {

@@ -31,4 +31,8 @@ void throw_not_json(std::string_view what, std::string_view reason) {
   throw IoError(fmt::format("{}: not JSON: {}", what, shortened(reason)));
 }
 
+void throw_duplicate_key(std::string_view what, std::string_view key) {
+  throw IoError(fmt::format("{}: the name '{}' appears twice", what, shortened(key)));
+}
+
 }  // namespace heddle

@@ -8,8 +8,10 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heddle/core/base/shortened.h"
 
@@ -19,6 +21,7 @@ namespace heddle {
 std::string json_depth_fault(std::string_view text);
 // IoError of a text that is no JSON.
 [[noreturn]] void throw_not_json(std::string_view what, std::string_view reason);
+[[noreturn]] void throw_duplicate_key(std::string_view what, std::string_view key);
 
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text, std::string_view what, const typename Json::parser_callback_t& watch = nullptr) {
@@ -28,6 +31,22 @@ Json parse_json(std::string_view text, std::string_view what, const typename Jso
   } catch (const typename Json::exception& error) {
     throw_not_json(what, error.what());
   }
+}
+
+// As parse_json(), and no object may have a key twice: the parser alone keeps the last one.
+template <class Json = nlohmann::json>
+Json parse_unique_json(std::string_view text, std::string_view what) {
+  std::vector<std::set<std::string>> seen;
+  std::string duplicate;
+  Json parsed = parse_json<Json>(text, what, [&](int, typename Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) seen.emplace_back();
+    if (event == Json::parse_event_t::object_end) seen.pop_back();
+    if (event == Json::parse_event_t::key && !seen.back().insert(value.template get<std::string>()).second)
+      duplicate = value.template get<std::string>();
+    return true;
+  });
+  if (!duplicate.empty()) throw_duplicate_key(what, duplicate);
+  return parsed;
 }
 
 // Nothing for text that is no JSON, or too deep.

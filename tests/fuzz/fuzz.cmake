@@ -9,7 +9,7 @@ find_library(TURBOJPEG_LIBRARY turbojpeg REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 set(readers
   core/base/cache_dir.cpp core/base/cache_files.cpp core/base/dtype.cpp core/base/files.cpp core/base/folders.cpp
-  core/base/system/files_posix.cpp
+  core/base/system/files_posix.cpp core/base/system/mapping_posix.cpp
   core/base/hash.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp
   core/inspect/saved_launch.cpp core/functions/linalg/einsum.cpp
   core/dialect/expression.cpp core/dialect/kernel_file.cpp core/dialect/kernel_file_parser.cpp
@@ -20,7 +20,8 @@ set(readers
   data/records.cpp
   data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/transforms.cpp data/unicode.cpp data/words.cpp
   data/zip.cpp
-  io/atomic_file.cpp io/inflate.cpp io/read_file.cpp io/safetensors.cpp
+  io/atomic_file.cpp io/file_bytes.cpp io/inflate.cpp io/model_parts.cpp io/model_upgrade.cpp io/read_file.cpp
+  io/safetensors.cpp io/sha256.cpp io/write_model_parts.cpp
   nn/language_model.cpp
   tools/report_run.cpp
   train/checkpoint.cpp train/config.cpp train/early_stopping.cpp train/model_file.cpp train/run_state.cpp
