@@ -20,8 +20,9 @@ set(readers
   data/records.cpp
   data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/transforms.cpp data/unicode.cpp data/words.cpp
   data/zip.cpp
-  io/atomic_file.cpp io/file_bytes.cpp io/inflate.cpp io/model_parts.cpp io/model_upgrade.cpp io/read_file.cpp
-  io/safetensors.cpp io/sha256.cpp io/write_model_parts.cpp
+  io/atomic_file.cpp io/file_bytes.cpp io/ggml_types.cpp io/gguf.cpp io/gguf_reader.cpp io/inflate.cpp
+  io/model_parts.cpp io/model_upgrade.cpp io/read_file.cpp io/safetensors.cpp io/sha256.cpp io/write_gguf.cpp
+  io/write_model_parts.cpp
   nn/language_model.cpp
   tools/report_run.cpp
   train/checkpoint.cpp train/config.cpp train/early_stopping.cpp train/model_file.cpp train/run_state.cpp

@@ -1,8 +1,11 @@
-// Readers of models that others made: `.heddle`.
+// Readers of models that others made: `.heddle`, GGUF.
 #include <algorithm>
 #include <vector>
 
+#include "heddle/core/base/error.h"
+#include "heddle/io/gguf.h"
 #include "heddle/io/model_parts.h"
+#include "heddle/io/write_gguf.h"
 #include "heddle/io/write_model_parts.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
@@ -34,6 +37,31 @@ void model_parts(Bytes input) {
   ModelParts::map(path).verify();
 }
 
+// All values are asked for; what is written again is the same.
+void gguf(Bytes input) {
+  const Gguf file = Gguf::map(file_of(input));
+  GgufWriter out;
+  for (const auto& [key, value] : file.metadata()) {
+    try {
+      value.type() == GgufType::array ? static_cast<void>(value.elements()) : static_cast<void>(value.as_number());
+    } catch (const ValueError&) {
+    }
+    out.add(key, value);
+  }
+  for (const GgufTensor& tensor : file.tensors()) {
+    tensor.dequantised();
+    out.add_tensor(tensor.name, tensor.type, tensor.shape, tensor.bytes);
+  }
+  const Gguf again = Gguf::of(FileBytes::of(out.bytes()), "copy");
+  require(again.tensors().size() == file.tensors().size(), "gguf: the copy differs");
+  for (size_t i = 0; i < file.tensors().size(); ++i) {
+    const GgufTensor &a = file.tensors()[i], &b = again.tensors()[i];
+    require(a.name == b.name && a.shape == b.shape &&
+                std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end()),
+            "gguf: a tensor differs");
+  }
+}
+
 }  // namespace
 
 std::vector<Target> model_targets() {
@@ -43,6 +71,7 @@ std::vector<Target> model_targets() {
        model_parts_seeds,
        {"\"name\":", "\"kind\":", "\"offset\":", "\"bytes\":", "\"sha256\":", "\"target\":", "\"weights\"", "\"image\"",
         "\"attributes\":{", "[[[[[[[[", "9223372036854775808", "1152921504606846976", "-1"}},
+      {"gguf", gguf, gguf_seeds, {"GGUF", "general.alignment", "\x09\x08", "\xff\xff\xff\xff\xff\xff\xff\x0f"}},
   };
 }
 

@@ -40,6 +40,7 @@ Seeds model_file_seeds();
 Seeds language_model_seeds();
 Seeds report_seeds();
 Seeds model_parts_seeds();
+Seeds gguf_seeds();
 
 // {"token": number, ...} of the 256 bytes, as in vocab.json.
 std::string byte_vocabulary();

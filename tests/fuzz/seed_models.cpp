@@ -1,7 +1,10 @@
 // Models as others make them.
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "heddle/io/write_gguf.h"
 #include "heddle/io/write_model_parts.h"
 #include "tests/fuzz/seed_files.h"
 
@@ -16,6 +19,36 @@ Seeds model_parts_seeds() {
   Seeds seeds;
   for (const std::vector<uint8_t>& file : {model_parts_bytes(several, {{"model", "net"}}), model_parts_bytes({})})
     seeds.emplace_back(file.begin(), file.end());
+  return seeds;
+}
+
+Seeds gguf_seeds() {
+  const std::vector<uint8_t> blocks(420, 1);
+  GgufWriter several;
+  several.add("general.architecture", "llama");
+  several.add("general.alignment", uint32_t{64});
+  several.add("yes", true);
+  several.add("size", uint64_t{5});
+  several.add("base", 10000.0);
+  several.add("tokens", std::span<const std::string>(std::vector<std::string>{"a", "bc", ""}));
+  several.add("ids", std::span<const int32_t>(std::vector<int32_t>{1, -1}));
+  several.add_tensor("a", GgmlType::q6_k, {2, 256}, blocks);
+  several.add_tensor("b", GgmlType::q4_k, {256}, std::span(blocks).first(144));
+  several.add_tensor("c", GgmlType::bf16, {3, 1, 2}, std::span(blocks).first(12));
+  Seeds seeds;
+  for (const std::vector<uint8_t>& file : {several.bytes(), GgufWriter().bytes()})
+    seeds.emplace_back(file.begin(), file.end());
+  // Two arrays in an array, behind the head of a file with one key.
+  std::string nested = seeds[1];
+  nested[16] = 1;
+  const auto put = [&](uint64_t value, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) nested.push_back(static_cast<char>(value >> (8 * i)));
+  };
+  nested.resize(24);
+  for (const auto& [value, bytes] : std::vector<std::pair<uint64_t, size_t>>{
+           {1, 8}, {'k', 1}, {9, 4}, {9, 4}, {2, 8}, {0, 4}, {3, 8}, {7, 3}, {8, 4}, {1, 8}, {2, 8}, {0, 2}})
+    put(value, bytes);
+  seeds.push_back(nested);
   return seeds;
 }
 
