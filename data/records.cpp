@@ -158,7 +158,7 @@ RecordFile::RecordFile(const std::string& path)
     : path_(path), file_(std::make_unique<Descriptor>(open_file(path, FileAccess::read))) {
   const std::optional<os::FileFacts> facts = *file_ ? os::facts_of(file_->number()) : std::nullopt;
   if (!facts || !facts->regular) {
-    const std::string reason = *file_ ? "not a file" : std::strerror(errno);
+    const std::string reason = *file_ || errno == EISDIR ? "not a file" : std::strerror(errno);
     throw IoError(fmt::format("[records] {}: cannot read: {}", path_, reason));
   }
   size_ = facts->bytes;

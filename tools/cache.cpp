@@ -25,7 +25,9 @@ struct CacheOptions {
 std::string root() {
   std::string folder = cache_dir();
   if (folder.empty())
-    throw ValueError("[cache] there is no cache folder: HEDDLE_CACHE_DIR is empty, or neither it nor HOME is set");
+    throw ValueError(
+        "[cache] there is no cache folder: HEDDLE_CACHE_DIR is empty, or neither it nor HOME is set "
+        "(on Windows LOCALAPPDATA)");
   return folder;
 }
 
@@ -131,8 +133,8 @@ void add_cache(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("cache", "Show, empty, pack and unpack the folder of compiled kernels");
   command->require_subcommand(1);
   command->footer(
-      "The folder is HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle; HEDDLE_CACHE_MB limits it "
-      "(1024).\n"
+      "The folder is HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle, on Windows "
+      "%LOCALAPPDATA%/heddle; HEDDLE_CACHE_MB limits it (1024).\n"
       "A pack serves machines with the same driver and version of heddle; others ignore what it holds. PoCL and Mesa "
       "keep caches of their own as well;\n"
       "with HEDDLE_OPENCL_BINARIES=1 PoCL's programs are kept here too, and packed.\n"

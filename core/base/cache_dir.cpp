@@ -8,7 +8,9 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "heddle/core/base/cache_files.h"
 #include "heddle/core/base/files.h"
@@ -62,7 +64,7 @@ std::optional<std::vector<uint8_t>> read_all(int descriptor) {
 }  // namespace
 
 std::string cache_dir() {
-  if (const char* dir = std::getenv("HEDDLE_CACHE_DIR")) return dir;
+  if (std::optional<std::string> asked = os::variable("HEDDLE_CACHE_DIR")) return *std::move(asked);
   const std::string folder = os::user_cache_folder();
   return folder.empty() ? folder : folder + "/heddle";
 }

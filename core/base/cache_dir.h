@@ -1,7 +1,8 @@
 // The user's cache folder, and files in it that hold what a driver's compiler made.
 //
 // Purpose: a kernel compiled once on this machine is loaded from disk the next time. Files live in HEDDLE_CACHE_DIR,
-// else $XDG_CACHE_HOME/heddle, else $HOME/.cache/heddle; HEDDLE_CACHE_DIR="" (set, but empty) turns the disk cache off.
+// else $XDG_CACHE_HOME/heddle, else $HOME/.cache/heddle (on Windows %LOCALAPPDATA%/heddle); HEDDLE_CACHE_DIR="" (set,
+// but empty) turns the disk cache off.
 // Invariants: a file is only used when its header (magic, format, Heddle's version, owner, length and hash of identity
 // and payload) fits, so a truncated, foreign or stale file is a miss and is replaced, never a fault; files appear by
 // rename, so readers never see half a file. The folder stays below HEDDLE_CACHE_MB megabytes (default 1024): the least

@@ -37,7 +37,13 @@ void note_thread() {
 namespace detail {
 
 void notice_thread_end() {
-  if (newest == nullptr) os::is_main_thread() ? note_main_thread() : note_thread();
+  const bool first = newest == nullptr;
+  if (os::is_main_thread()) {
+    if (first) note_main_thread();
+    os::call_before_statics([] { destroy_all(); });  // for each object: statics are made meanwhile
+  } else if (first) {
+    note_thread();
+  }
 }
 
 void destroy_at_thread_end(OfThread* object) noexcept {

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/error.h"
@@ -15,6 +16,7 @@
 #include "heddle/core/base/of_this_thread.h"
 #include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
+#include "heddle/core/base/system/machine.h"
 #include "heddle/core/dialect/builtin_files.h"
 #include "heddle/core/dialect/tunable_space.h"
 
@@ -222,7 +224,7 @@ bool tuning_is_forced() {
 }
 
 std::string tuning_path() {
-  if (const char* path = std::getenv("HEDDLE_TUNING")) return path;
+  if (std::optional<std::string> asked = os::variable("HEDDLE_TUNING")) return *std::move(asked);
   const std::string folder = cache_dir();
   return folder.empty() ? "" : folder + "/tuning.json";
 }

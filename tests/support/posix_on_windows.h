@@ -5,13 +5,12 @@
 
 #include "heddle/core/base/system/machine.h"
 
-// The system's library holds no empty variables: one that is set to nothing is none.
 inline int setenv(const char* name, const char* value, int replace) {
-  if (replace != 0 || getenv(name) == nullptr) heddle::os::set_variable(name, value);
+  if (replace != 0 || !heddle::os::variable(name)) heddle::os::set_variable(name, value);
   return 0;
 }
 
 inline int unsetenv(const char* name) {
-  heddle::os::set_variable(name, "");
+  heddle::os::set_variable(name, std::nullopt);
   return 0;
 }

@@ -124,7 +124,9 @@ TEST_F(DiskCacheTest, CanBeTurnedOffOrBeUnwritable) {
   EXPECT_EQ(off.path("a"), "");
   EXPECT_NO_THROW(store(off, "a", "payload"));
   EXPECT_FALSE(off.load("a"));
-  setenv("HEDDLE_CACHE_DIR", "/proc/no/such/folder", 1);
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "file") << "text";
+  setenv("HEDDLE_CACHE_DIR", (folder_ / "file" / "below").string().c_str(), 1);
   DiskCache unwritable("kind", 1);
   EXPECT_NO_THROW(store(unwritable, "a", "payload"));
   EXPECT_FALSE(unwritable.load("a"));
@@ -133,6 +135,16 @@ TEST_F(DiskCacheTest, CanBeTurnedOffOrBeUnwritable) {
 TEST_F(DiskCacheTest, FollowsTheEnvironment) {
   EXPECT_EQ(cache_dir(), folder_.string());
   unsetenv("HEDDLE_CACHE_DIR");
+#ifdef _WIN32
+  const std::string local = std::getenv("LOCALAPPDATA");
+  setenv("LOCALAPPDATA", "C:\\Users\\\xc3\xbc\\AppData\\Local", 1);
+  setenv("XDG_CACHE_HOME", "C:\\xdg", 1);
+  EXPECT_EQ(cache_dir(), "C:/Users/\xc3\xbc/AppData/Local/heddle");
+  unsetenv("XDG_CACHE_HOME");
+  unsetenv("LOCALAPPDATA");
+  EXPECT_EQ(cache_dir(), "");
+  setenv("LOCALAPPDATA", local.c_str(), 1);
+#else
   std::string xdg = std::getenv("XDG_CACHE_HOME") ? std::getenv("XDG_CACHE_HOME") : "";
   setenv("XDG_CACHE_HOME", "/tmp/xdg", 1);
   EXPECT_EQ(cache_dir(), "/tmp/xdg/heddle");
@@ -141,6 +153,7 @@ TEST_F(DiskCacheTest, FollowsTheEnvironment) {
     EXPECT_EQ(cache_dir(), fmt::format("{}/.cache/heddle", home));
   }
   if (!xdg.empty()) setenv("XDG_CACHE_HOME", xdg.c_str(), 1);
+#endif
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <thread>
+
+#include "heddle/core/base/system/machine.h"
+#include "heddle/core/base/system/process.h"
 
 namespace heddle {
 namespace {
@@ -62,6 +66,33 @@ TEST(OfThisThread, AnObjectThatEndsMayAskForOthers) {
 
 TEST(OfThisThread, NothingStaysOfAConstructorThatThrows) {
   EXPECT_EQ(after([] { EXPECT_THROW(of_this_thread<Throws>(), std::runtime_error); }), "");
+}
+
+struct Says {
+  const char* text;
+  ~Says() { std::puts(text), std::fflush(stdout); }
+};
+struct SaysMain : Says {
+  SaysMain() : Says{"of the main thread"} {}
+};
+
+// For the child.
+TEST(OfThisThread, DISABLED_EndsItsProcess) {
+  static const Says early{"static"};
+  of_this_thread<SaysMain>();
+  std::exit(0);
+}
+
+TEST(OfThisThread, ThoseOfTheMainThreadEndBeforeStatics) {
+  os::ChildProcess child(
+      os::program_file(),
+      {"child", "--gtest_also_run_disabled_tests", "--gtest_filter=OfThisThread.DISABLED_EndsItsProcess"}, {});
+  std::string output;
+  while (child.read(output, nullptr, 1)) {
+  }
+  const size_t own = output.find("of the main thread"), statics = output.find("static");
+  EXPECT_LT(own, statics) << output;
+  EXPECT_NE(statics, std::string::npos) << output;
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // What core/base/system promises on every system; children are this program itself, run on one of the disabled tests.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -16,6 +18,11 @@
 #include "heddle/core/base/system/library.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/core/base/system/process.h"
+#include "heddle/core/base/system/signals.h"
+
+#ifdef _WIN32
+#include <windows.h>
+#endif
 
 namespace heddle {
 namespace {
@@ -36,7 +43,7 @@ TEST(SystemChild, DISABLED_Sleeps) {
 }
 TEST(SystemChild, DISABLED_ExitsWithSeven) { std::_Exit(7); }
 TEST(SystemChild, DISABLED_SaysItsVariable) {
-  std::cout << "[" << std::getenv("HEDDLE_SYSTEM_TEST") << "]" << std::endl;
+  std::cout << "[" << os::variable("HEDDLE_SYSTEM_TEST").value_or("none") << "]" << std::endl;
   std::cerr << "an error" << std::endl;
 }
 
@@ -109,6 +116,101 @@ TEST(SystemProcess, VariablesReplaceThoseOfThisProcessAndStreamsAreApart) {
   EXPECT_NE(error.find("an error"), std::string::npos) << error;
   EXPECT_THROW(ChildProcess("/no/such/program", {"program"}, {}), std::system_error);
 }
+
+TEST(SystemProcess, AVariableThatIsSetToNothingIsOne) {
+  const auto child_says = [](const std::string& text) {
+    ChildProcess child(os::program_file(), words("SaysItsVariable"), {});
+    std::string output;
+    while (child.read(output, nullptr, 1)) {
+    }
+    return output.find(text) != std::string::npos;
+  };
+  os::set_variable("HEDDLE_SYSTEM_TEST", "\xc3\xbc \xe6\xbc\xa2" + std::string(1000, 'x'));
+  EXPECT_EQ(os::variable("HEDDLE_SYSTEM_TEST")->size(), 1006u);
+  EXPECT_TRUE(os::variable("HEDDLE_SYSTEM_TEST")->starts_with("\xc3\xbc \xe6\xbc\xa2"));
+  os::set_variable("HEDDLE_SYSTEM_TEST", "");
+  EXPECT_EQ(os::variable("HEDDLE_SYSTEM_TEST"), "");
+  EXPECT_TRUE(child_says("[]"));
+  os::set_variable("HEDDLE_SYSTEM_TEST", std::nullopt);
+  EXPECT_EQ(os::variable("HEDDLE_SYSTEM_TEST"), std::nullopt);
+  EXPECT_TRUE(child_says("[none]"));
+}
+
+// ---- requests to end ----
+
+std::atomic<int> asked = 0;
+
+#ifdef _WIN32
+// As Windows does it, for whom a request to end is Ctrl-Break: a thread that begins here.
+void ask_to_end(int number) {
+  const auto routine = reinterpret_cast<LPTHREAD_START_ROUTINE>(
+      reinterpret_cast<void*>(GetProcAddress(GetModuleHandleW(L"kernelbase.dll"), "CtrlRoutine")));
+  const UINT_PTR event = number == SIGINT ? CTRL_C_EVENT : number == SIGTERM ? CTRL_BREAK_EVENT : CTRL_CLOSE_EVENT;
+  CloseHandle(CreateThread(nullptr, 0, routine, reinterpret_cast<void*>(event), 0, nullptr));
+}
+#else
+void ask_to_end(int number) { std::raise(number); }
+#endif
+
+// What the handler was called with; 0 after 30 seconds without.
+int answer() {
+  for (int i = 0; i < 600 && asked == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return asked;
+}
+
+// A process that begins a group hears no Ctrl-C on Windows, and nothing at all on Wine 8.
+ChildOptions in_this_group() {
+  ChildOptions options;
+  options.own_group = false;
+  return options;
+}
+
+TEST(SystemInterrupts, TheHandlerHearsWhatWasAsked) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    asked = 0;
+    const os::Interrupts interrupts([](int heard) { asked = heard; });
+    ask_to_end(number);
+    EXPECT_EQ(answer(), number);
+  }
+}
+
+TEST(SystemChild, DISABLED_IsAskedTwice) {
+  const os::Interrupts interrupts([](int heard) { asked = heard; });
+  ask_to_end(SIGINT);
+  std::cout << "asked by " << answer() << std::endl;
+  ask_to_end(SIGTERM);
+  std::this_thread::sleep_for(std::chrono::seconds(60));
+  std::cout << "survived" << std::endl;
+}
+
+TEST(SystemInterrupts, ASecondRequestEndsTheProcess) {
+  ChildProcess child(os::program_file(), words("IsAskedTwice"), in_this_group());
+  std::string output;
+  while (child.read(output, nullptr, 1)) {
+  }
+  EXPECT_NE(output.find("asked by " + std::to_string(SIGINT)), std::string::npos) << output;
+  EXPECT_EQ(output.find("survived"), std::string::npos) << output;
+  EXPECT_NE(child.wait().exit_code, 1) << output;
+}
+
+#ifdef _WIN32
+TEST(SystemChild, DISABLED_SavesWhenItsWindowIsClosed) {
+  const os::Interrupts interrupts([](int heard) { asked = heard; });
+  ask_to_end(0);
+  const int heard = answer();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::cout << "saved, asked by " << heard << std::endl;
+}
+
+TEST(SystemInterrupts, AWindowThatIsClosedLeavesTimeToSave) {
+  ChildProcess child(os::program_file(), words("SavesWhenItsWindowIsClosed"), in_this_group());
+  std::string output;
+  while (child.read(output, nullptr, 1)) {
+  }
+  EXPECT_NE(output.find("saved, asked by " + std::to_string(SIGTERM)), std::string::npos) << output;
+  EXPECT_EQ(child.wait().exit_code, 0) << output;
+}
+#endif
 
 // ---- files ----
 

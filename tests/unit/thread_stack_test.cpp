@@ -1,15 +1,29 @@
 #include "heddle/core/base/thread_stack.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <thread>
+
+#ifdef _WIN32
+#include <windows.h>
+#else
+#include <pthread.h>
+#endif
 
 namespace heddle {
 namespace {
 
 constexpr size_t mib = size_t{1} << 20;
 
+#ifdef _WIN32
+// The program's file says it (cmake/windows.cmake), for the threads of drivers as well.
+TEST(ThreadStack, ThreadsHaveWhatTheProgramsFileSays) {
+  raise_thread_stacks();
+  ULONG_PTR low = 0, high = 0;
+  std::thread([&] { GetCurrentThreadStackLimits(&low, &high); }).join();
+  EXPECT_GE(high - low, 8 * mib);
+}
+#else
 // The stack size of threads that are made now.
 size_t stack_of_a_thread() {
   size_t bytes = 0;
@@ -45,6 +59,7 @@ TEST(ThreadStack, SmallDefaultsAreRaisedAndLargeOnesStay) {
   EXPECT_GE(stack_of_a_thread(), 32 * mib);
   set_default_stack(before);
 }
+#endif
 
 }  // namespace
 }  // namespace heddle

@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
+#include <optional>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/machine.h"
 #include "tools/certify/compilers.h"
 #include "tools/certify/isa.h"
 #include "tools/certify/model.h"
@@ -18,7 +19,7 @@ namespace {
 std::vector<std::string> toolkit_folders() {
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* folder = std::getenv(variable)) folders.push_back(std::string(folder) + "/bin");
+    if (const std::optional<std::string> folder = os::variable(variable)) folders.push_back(*folder + "/bin");
   }
   folders.push_back("/usr/local/cuda/bin");
   return folders;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <system_error>
 
@@ -37,8 +36,7 @@ bool read_all(os::ChildProcess& child, double seconds, std::string& output) {
 }  // namespace
 
 std::string find_program(const std::string& name, const std::vector<std::string>& folders) {
-  const char* path = std::getenv("PATH");
-  std::string all = path != nullptr ? path : "/usr/bin:/bin";
+  std::string all = os::variable("PATH").value_or("/usr/bin:/bin");
   for (const std::string& folder : folders) all += os::list_separator + folder;
   for (size_t at = 0; at <= all.size();) {
     const size_t end = std::min(all.find(os::list_separator, at), all.size());

@@ -100,6 +100,7 @@ make_libraries() {
 
 jobs=${HEDDLE_CROSS_JOBS:-$(nproc)}
 launcher=()
+export CCACHE_SLOPPINESS=pch_defines,time_macros  # as in tools/build.sh
 command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 install_packages
 ! has libraries || make_libraries
@@ -140,6 +141,7 @@ TEXT
 export WINEDEBUG=${WINEDEBUG:--all} WINEPREFIX=$work/wine
 on_windows() { HEDDLE_CACHE_DIR="$work/cache" wine "$@"; }
 
+here=build/release/bin/heddle
 run_tests() {
   if [ -z "${DISPLAY:-}" ]; then
     # Wine's Vulkan needs a window system.
@@ -155,8 +157,13 @@ run_tests() {
   (cd "$work/elsewhere" && unzip -q "$heddle.zip")
   local program=$work/elsewhere/heddle-windows-x86_64/bin/heddle.exe
   on_windows "$program" devices
-  for device in vulkan:0 opencl:0; do train_on "$program" "$device" || failed=1; done
-  resume_after_kill "$program" || failed=1
+  [ -x $here ] || echo "cross: no $here, whose losses would be compared (tools/build.sh release heddle_cli)"
+  for device in vulkan:0 opencl:0; do
+    train_on "$program" "$device" mnist-mlp --epochs 1 || failed=1
+    train_on "$program" "$device" char-gpt --limit-steps 20 || failed=1
+    train_on "$program" "$device" mnist-cnn --limit-steps 10 || failed=1
+  done
+  go_on_after_ends "$program" || failed=1
   return $failed
 }
 
@@ -173,29 +180,56 @@ sys.exit(there.keys() != here.keys() or worst > float(sys.argv[3]))
 PYTHON
 }
 
-# The losses of an epoch beside those of this machine's own program where it was built.
+# train_on PROGRAM DEVICE RECIPE OPTIONS...: its losses beside those of this machine's own program where it was built.
 train_on() {
-  local program=$1 device=$2 out=$work/runs/${2%:*} options=(--epochs 1 --seed 1 --log-every 1 --json)
-  on_windows "$program" train mnist-mlp --device "$device" "${options[@]}" --out "$out" >"$out.txt" ||
-    { echo "cross: training on $device failed" >&2; return 1; }
-  [ -x build/release/bin/heddle ] || return 0
-  HEDDLE_CACHE_DIR="$work/cache-here" build/release/bin/heddle train mnist-mlp --device "$device" "${options[@]}" \
-    --out "$out-here" >"$out-here.txt"
-  same_losses "$out/metrics.jsonl" "$out-here/metrics.jsonl" 1e-3 "$device, on Windows and here"
+  local program=$1 device=$2 recipe=$3 out=$work/runs/$3-${2%:*}
+  local options=("${@:4}" --seed 1 --log-every 1 --json)
+  on_windows "$program" train "$recipe" --device "$device" "${options[@]}" --out "$out" >"$out.txt" ||
+    { echo "cross: training $recipe on $device failed" >&2; return 1; }
+  [ -x $here ] || return 0
+  HEDDLE_CACHE_DIR="$work/cache-here" $here train "$recipe" --device "$device" "${options[@]}" --out "$out-here" >"$out-here.txt" ||
+    { echo "cross: training $recipe on $device failed here" >&2; return 1; }
+  same_losses "$out/metrics.jsonl" "$out-here/metrics.jsonl" 1e-5 "$recipe on $device, on Windows and here"
 }
 
-# A run that is killed and gone on with has the losses of one that was not, bit by bit; its folder's name is not ASCII.
-resume_after_kill() {
-  local program=$1 out=$work/runs/Übung whole=$work/runs/whole options=(--epochs 4 --seed 1 --device opencl:0 --log-every 1 --json)
-  on_windows "$program" train mnist-mlp "${options[@]}" --out "$whole" >"$whole.txt" || return 1
-  on_windows "$program" train mnist-mlp "${options[@]}" --checkpoint-every 200 --out "$out" >"$out.txt" &
-  until [ "$(wc -l <"$out.txt" 2>/dev/null || echo 0)" -gt 1000 ] || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
-  pkill -KILL -f 'bin.heddle\.exe train' || { echo "cross: the run ended before it was killed" >&2; return 1; }
-  wait || true
+# Runs that were killed, or ended by a console's Ctrl-C or Ctrl-Break, and gone on with have the losses of one that was
+# not, bit by bit. The folder of the first has a name that is not ASCII.
+go_on_after_ends() {
+  local program=$1 whole=$work/runs/whole failed=0
+  local options=(train mnist-mlp --epochs 4 --seed 1 --device opencl:0 --log-every 1 --json)
+  on_windows "$program" "${options[@]}" --out "$whole" >"$whole.txt" || { echo "cross: training failed" >&2; return 1; }
+  kill_and_resume "$program" "$work/runs/Übung" || failed=1
+  interrupt_and_resume "$program" C 130 || failed=1
+  interrupt_and_resume "$program" BREAK 143 || failed=1
+  interrupt_and_resume "$program" CLOSE 143 || failed=1
+  return $failed
+}
+
+resume() {
+  local program=$1 out=$2 text=$3
   on_windows "$program" resume "$out" --json >"$out-2.txt" || { echo "cross: resume failed" >&2; return 1; }
-  same_losses "$out/metrics.jsonl" "$whole/metrics.jsonl" 0 "killed and gone on with, and whole"
+  same_losses "$out/metrics.jsonl" "$work/runs/whole/metrics.jsonl" 0 "$text and gone on with, and whole"
 }
 
-! has build || make_heddle $(! has test || echo "${tests[@]}")
+kill_and_resume() {
+  local program=$1 out=$2 run
+  # No function: the process that is killed is Wine itself.
+  HEDDLE_CACHE_DIR="$work/cache" wine "$program" "${options[@]}" --checkpoint-every 200 --out "$out" >"$out.txt" &
+  run=$!
+  until [ "$(wc -l <"$out.txt" 2>/dev/null || echo 0)" -gt 1000 ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+  kill -KILL $run || { echo "cross: the run ended before it was killed" >&2; return 1; }
+  wait $run || true
+  resume "$program" "$out" killed
+}
+
+interrupt_and_resume() {
+  local program=$1 event=$2 code=$3 out=$work/runs/$2 status=0
+  on_windows "$build/bin/heddle_console_event.exe" "$event" 1000 "$program" "${options[@]}" --out "$out" >"$out.txt" ||
+    status=$?
+  [ $status = "$code" ] || { echo "cross: $event ended the run with $status instead of $code" >&2; return 1; }
+  resume "$program" "$out" "ended by $event"
+}
+
+! has build || make_heddle $(! has test || echo "${tests[@]}" heddle_console_event)
 ! has pack || pack
 ! has test || run_tests

@@ -39,10 +39,16 @@ HANDLE open_handle(const std::string& path, FileAccess access) {
   return handle;
 }
 
+bool is_folder(const std::string& path) {
+  const DWORD attributes = GetFileAttributesW(wide_path(path).c_str());
+  return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
+}
+
 int open_once(const std::string& path, FileAccess access) {
   const HANDLE handle = open_handle(path, access);
   if (handle == INVALID_HANDLE_VALUE) {
     set_errno();
+    if (errno == EACCES && is_folder(path)) errno = EISDIR;
     return -1;
   }
   const bool appends = access == FileAccess::append || access == FileAccess::create_append;
@@ -100,6 +106,16 @@ bool rename_as_posix(const std::wstring& from, const std::wstring& to) {
   info->FileNameLength = name_bytes;
   std::memcpy(info->FileName, to.data(), name_bytes);
   return SetFileInformationByHandle(file.handle, rename_information_ex, info, static_cast<DWORD>(space.size())) != 0;
+}
+
+// Where an open file cannot be replaced: those who read it whole have soon closed it.
+bool move_when_closed(const std::wstring& from, const std::wstring& to) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    Sleep(1);
+    if (move_over(from, to)) return true;
+    if (GetLastError() != ERROR_ACCESS_DENIED && GetLastError() != ERROR_SHARING_VIOLATION) return false;
+  }
+  return false;
 }
 
 }  // namespace
@@ -187,10 +203,13 @@ bool replace_file(const std::string& from, const std::string& to) {
     errno = EISDIR;
     return false;
   }
+  if (move_when_closed(source, target)) return true;
   // A system that replaces no open file still renames it: it goes when its last reader has closed it.
-  const std::wstring aside = target + wide(fmt::format(".old-{}-{}", GetCurrentProcessId(), GetTickCount64()));
-  if (!told(MoveFileExW(target.c_str(), aside.c_str(), 0))) return false;
+  const std::wstring aside =
+      target + wide(fmt::format(".old-{}-{}-{}", GetCurrentProcessId(), GetCurrentThreadId(), GetTickCount64()));
+  const bool kept = MoveFileExW(target.c_str(), aside.c_str(), 0) != 0;  // not where another writer was faster
   const bool moved = told(move_over(source, target));
+  if (!kept) return moved;
   if (moved)
     DeleteFileW(aside.c_str());
   else

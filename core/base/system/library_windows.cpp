@@ -54,10 +54,10 @@ std::span<const LibraryName> names_of(Vendor vendor) {
 std::vector<std::string> toolkit_folders() {
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* const folder = std::getenv(variable);
+    const wchar_t* const folder = _wgetenv(wide(variable).c_str());
     if (folder == nullptr) continue;
-    folders.push_back(std::string(folder) + "\\bin\\x64\\");
-    folders.push_back(std::string(folder) + "\\bin\\");
+    folders.push_back(utf8(folder) + "\\bin\\x64\\");
+    folders.push_back(utf8(folder) + "\\bin\\");
   }
   return folders;
 }

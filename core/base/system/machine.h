@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,10 @@ std::vector<std::string> command_line();
 
 // "NAME=value" each.
 std::vector<std::string> variables();
-void set_variable(const char* name, const std::string& value);
+// One that is set to nothing is one, on every system.
+std::optional<std::string> variable(const char* name);
+// Without a value it is removed.
+void set_variable(const char* name, const std::optional<std::string>& value);
 // What separates the folders in variables such as PATH.
 extern const char list_separator;
 // What a program's file name ends with.

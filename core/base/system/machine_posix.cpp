@@ -76,13 +76,20 @@ std::vector<std::string> variables() {
   return all;
 }
 
-void set_variable(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+std::optional<std::string> variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+void set_variable(const char* name, const std::optional<std::string>& value) {
+  value ? ::setenv(name, value->c_str(), 1) : ::unsetenv(name);
+}
 
 std::string user_cache_folder() {
-  const char* const xdg = std::getenv("XDG_CACHE_HOME");
-  if (xdg != nullptr && *xdg != '\0') return xdg;
-  const char* const home = std::getenv("HOME");
-  return home != nullptr && *home != '\0' ? std::string(home) + "/.cache" : std::string();
+  const std::string xdg = variable("XDG_CACHE_HOME").value_or("");
+  if (!xdg.empty()) return xdg;
+  const std::string home = variable("HOME").value_or("");
+  return home.empty() ? home : home + "/.cache";
 }
 
 void* allocate_aligned(size_t alignment, size_t bytes) {

@@ -76,12 +76,28 @@ std::vector<std::string> variables() {
   return all;
 }
 
-void set_variable(const char* name, const std::string& value) { _wputenv_s(wide(name).c_str(), wide(value).c_str()); }
+// Of the process: the standard library has a copy, in the code page of its start and without what is set to nothing.
+std::optional<std::string> variable(const char* name) {
+  const std::wstring key = wide(name);
+  for (std::wstring text(256, L'\0');;) {
+    SetLastError(ERROR_SUCCESS);
+    const DWORD count = GetEnvironmentVariableW(key.c_str(), text.data(), static_cast<DWORD>(text.size()));
+    if (count == 0 && GetLastError() != ERROR_SUCCESS) return std::nullopt;
+    const bool whole = count < text.size();
+    text.resize(count);
+    if (whole) return utf8(text);
+  }
+}
+
+// The copy first: it takes what is set to nothing away from the process as well.
+void set_variable(const char* name, const std::optional<std::string>& value) {
+  const std::wstring key = wide(name), text = wide(value.value_or(""));
+  _wputenv_s(key.c_str(), text.c_str());
+  SetEnvironmentVariableW(key.c_str(), value ? text.c_str() : nullptr);
+}
 
 std::string user_cache_folder() {
-  const wchar_t* const folder = _wgetenv(L"LOCALAPPDATA");
-  if (folder == nullptr || *folder == L'\0') return {};
-  std::string path = utf8(folder);
+  std::string path = variable("LOCALAPPDATA").value_or("");
   std::replace(path.begin(), path.end(), '\\', '/');
   return path;
 }

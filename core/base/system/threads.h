@@ -12,4 +12,8 @@ bool is_main_thread();
 // False where there is no memory for that.
 bool call_at_thread_end(void (*last)());
 
+// `last` is called by exit() before the statics that are there now are destroyed. For systems where exit() destroys the
+// main thread's thread_locals after the statics; does nothing where they go first, as the standard wants.
+void call_before_statics(void (*last)());
+
 }  // namespace heddle::os

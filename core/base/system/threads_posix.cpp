@@ -32,4 +32,6 @@ bool call_at_thread_end(void (*last)()) {
   return key.made && ::pthread_setspecific(key.key, reinterpret_cast<void*>(last)) == 0;
 }
 
+void call_before_statics(void (*)()) {}
+
 }  // namespace heddle::os

@@ -1,3 +1,7 @@
+#include <pthread.h>
+
+#include <cstdlib>
+
 #include "heddle/core/base/system/threads.h"
 #include "heddle/core/base/system/windows_text.h"
 
@@ -6,6 +10,15 @@ namespace {
 
 // The library, or the program that it is part of, is loaded by the main thread.
 const DWORD main_thread = GetCurrentThreadId();
+
+pthread_key_t end_of_thread;
+bool end_is_noticed = false;
+// MinGW keeps a thread's thread_locals behind a key of its own, made at their first use in the process, and serves the
+// keys in the order in which they were made: this one first, while the thread still has its thread_locals. (Windows'
+// own notice, FlsAlloc, comes after all keys.) 101: before any other constructor.
+[[gnu::constructor(101)]] void notice_ends_of_threads() {
+  end_is_noticed = ::pthread_key_create(&end_of_thread, [](void* last) { reinterpret_cast<void (*)()>(last)(); }) == 0;
+}
 
 }  // namespace
 
@@ -16,8 +29,9 @@ void raise_thread_stacks() {}
 bool is_main_thread() { return main_thread == 0 || GetCurrentThreadId() == main_thread; }
 
 bool call_at_thread_end(void (*last)()) {
-  static const DWORD slot = FlsAlloc([](void* function) { reinterpret_cast<void (*)()>(function)(); });
-  return slot != FLS_OUT_OF_INDEXES && FlsSetValue(slot, reinterpret_cast<void*>(last));
+  return end_is_noticed && ::pthread_setspecific(end_of_thread, reinterpret_cast<void*>(last)) == 0;
 }
+
+void call_before_statics(void (*last)()) { std::atexit(last); }
 
 }  // namespace heddle::os
