@@ -1,4 +1,6 @@
 // Keys mean the same in another process: a child of this program prints those of some graphs, its parent compares.
+#ifdef HEDDLE_HAS_BENCH
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -110,3 +112,5 @@ TEST(KeysElsewhere, AreTheSameInAnotherProcess) {
 
 }  // namespace
 }  // namespace heddle
+
+#endif
