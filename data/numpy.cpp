@@ -13,10 +13,10 @@
 #include "heddle/core/base/path.h"
 #include "heddle/core/base/shortened.h"
 #include "heddle/core/device/context.h"
-#include "heddle/data/zip.h"
 #include "heddle/io/atomic_file.h"
 #include "heddle/io/read_file.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/io/zip.h"
 
 namespace heddle::data {
 namespace {

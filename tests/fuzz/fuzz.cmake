@@ -19,10 +19,9 @@ set(readers
   data/idx.cpp data/image_file.cpp data/image_jpeg.cpp data/image_png.cpp data/numpy.cpp data/preprocess.cpp
   data/records.cpp
   data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/transforms.cpp data/unicode.cpp data/words.cpp
-  data/zip.cpp
   io/atomic_file.cpp io/file_bytes.cpp io/ggml_types.cpp io/gguf.cpp io/gguf_reader.cpp io/inflate.cpp
-  io/model_parts.cpp io/model_upgrade.cpp io/read_file.cpp io/safetensors.cpp io/sha256.cpp io/write_gguf.cpp
-  io/write_model_parts.cpp
+  io/model_parts.cpp io/model_upgrade.cpp io/pickle.cpp io/read_file.cpp io/safetensors.cpp io/sha256.cpp
+  io/torch_archive.cpp io/write_gguf.cpp io/write_model_parts.cpp io/zip.cpp
   nn/language_model.cpp
   tools/report_run.cpp
   train/checkpoint.cpp train/config.cpp train/early_stopping.cpp train/model_file.cpp train/run_state.cpp
@@ -30,7 +29,7 @@ set(readers
 list(TRANSFORM readers PREPEND ${PROJECT_SOURCE_DIR}/)
 file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
 list(FILTER targets EXCLUDE REGEX "(smoke|mutate).cpp$")
-add_executable(heddle_fuzz ${readers} ${targets})
+add_executable(heddle_fuzz ${readers} ${targets} ${PROJECT_SOURCE_DIR}/tests/support/torch_file.cpp)
 target_include_directories(heddle_fuzz PRIVATE ${HEDDLE_INCLUDE_ROOT} ${PROJECT_SOURCE_DIR})
 target_include_directories(heddle_fuzz SYSTEM PRIVATE ${TOMLPLUSPLUS_INCLUDE_DIR})
 target_compile_definitions(heddle_fuzz PRIVATE HEDDLE_HAS_PNG=1 HEDDLE_HAS_JPEG=1 HEDDLE_HAS_UTF8PROC=1)

@@ -1,14 +1,16 @@
-// Readers of models that others made: `.heddle`, GGUF.
+// Readers of models that others made: `.heddle`, GGUF, PyTorch.
 #include <algorithm>
 #include <vector>
 
 #include "heddle/core/base/error.h"
 #include "heddle/io/gguf.h"
 #include "heddle/io/model_parts.h"
+#include "heddle/io/torch_archive.h"
 #include "heddle/io/write_gguf.h"
 #include "heddle/io/write_model_parts.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
+#include "tests/support/torch_file.h"
 
 namespace heddle::fuzz {
 namespace {
@@ -62,6 +64,23 @@ void gguf(Bytes input) {
   }
 }
 
+void read_all(const std::string& file) {
+  const TorchArchive archive = read_torch(FileBytes::of({file.begin(), file.end()}), "input");
+  for (const auto& [name, tensor] : archive.tensors)
+    require(tensor.bytes.size() == static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype),
+            "torch: a tensor has other bytes than its shape");
+}
+
+// The input as it is, and as the pickle of an archive whose checksums fit.
+void torch(Bytes input) {
+  const std::string file(text_of(input));
+  try {
+    read_all(file);
+  } catch (const IoError&) {
+  }
+  read_all(test::torch_archive(file, std::string(64, '\1')));
+}
+
 }  // namespace
 
 std::vector<Target> model_targets() {
@@ -72,6 +91,12 @@ std::vector<Target> model_targets() {
        {"\"name\":", "\"kind\":", "\"offset\":", "\"bytes\":", "\"sha256\":", "\"target\":", "\"weights\"", "\"image\"",
         "\"attributes\":{", "[[[[[[[[", "9223372036854775808", "1152921504606846976", "-1"}},
       {"gguf", gguf, gguf_seeds, {"GGUF", "general.alignment", "\x09\x08", "\xff\xff\xff\xff\xff\xff\xff\x0f"}},
+      {"torch",
+       torch,
+       torch_seeds,
+       {"ctorch._utils\n_rebuild_tensor_v2\n", "ctorch\nLongStorage\n", "ctorch\nBoolStorage\n",
+        "ccollections\nOrderedDict\n", "ctorch\nSize\n", "]", "}", "(", "t", "u", "e", "R", "Q", "b", "q\1", "h\1",
+        "\x94", "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x0f"}},
   };
 }
 

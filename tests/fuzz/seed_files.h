@@ -41,6 +41,7 @@ Seeds language_model_seeds();
 Seeds report_seeds();
 Seeds model_parts_seeds();
 Seeds gguf_seeds();
+Seeds torch_seeds();
 
 // {"token": number, ...} of the 256 bytes, as in vocab.json.
 std::string byte_vocabulary();

@@ -7,6 +7,7 @@
 #include "heddle/io/write_gguf.h"
 #include "heddle/io/write_model_parts.h"
 #include "tests/fuzz/seed_files.h"
+#include "tests/support/torch_file.h"
 
 namespace heddle::fuzz {
 
@@ -50,6 +51,12 @@ Seeds gguf_seeds() {
     put(value, bytes);
   seeds.push_back(nested);
   return seeds;
+}
+
+Seeds torch_seeds() {
+  const std::string turned = test::torch_state({.sizes = {3, 2}, .strides = {1, 3}, .offset = 2}, {"a", "b.weight"});
+  const std::string storage(64, '\1');
+  return {test::torch_state(), turned, test::torch_archive(turned, storage), test::legacy_torch_file(turned, storage)};
 }
 
 }  // namespace heddle::fuzz
