@@ -18,6 +18,7 @@
 #include "heddle/core/functions/user/user_kernel.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/graph/checkpoint.h"
+#include "heddle/core/graph/dlpack.h"
 #include "heddle/core/graph/future.h"
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/core/graph/run_once.h"

@@ -61,21 +61,28 @@ Caps ReferenceDevice::reference_caps() {
 ReferenceDevice::ReferenceDevice() : caps_(reference_caps()) {}
 
 ReferenceDevice::~ReferenceDevice() {
-  for (auto& [id, buffer] : buffers_) os::free_aligned(buffer.memory);
+  for (auto& [id, buffer] : buffers_) {
+    if (buffer.own) os::free_aligned(buffer.memory);
+  }
 }
 
 BufferId ReferenceDevice::alloc(uint64_t bytes) {
   check_allocation(bytes, caps_);
   void* memory = os::allocate_aligned(alignment, bytes);
   if (!memory) throw OutOfMemory(fmt::format("[reference:0] no {} bytes of host memory", bytes));
-  buffers_[++next_id_] = {memory, bytes};
+  buffers_[++next_id_] = {memory, bytes, true};
+  return BufferId{next_id_};
+}
+
+BufferId ReferenceDevice::adopt(void* memory, uint64_t bytes) {
+  buffers_[++next_id_] = {memory, bytes, false};
   return BufferId{next_id_};
 }
 
 void ReferenceDevice::free(BufferId buffer) {
   auto found = buffers_.find(static_cast<uint64_t>(buffer));
   if (found == buffers_.end()) return;
-  os::free_aligned(found->second.memory);
+  if (found->second.own) os::free_aligned(found->second.memory);
   buffers_.erase(found);
 }
 

@@ -9,10 +9,11 @@
 #include <unordered_map>
 
 #include "heddle/core/contract/device.h"
+#include "heddle/core/contract/host_memory.h"
 
 namespace heddle {
 
-class ReferenceDevice final : public Device {
+class ReferenceDevice final : public Device, public HostMemory {
  public:
   ReferenceDevice();
   ~ReferenceDevice() override;
@@ -31,13 +32,18 @@ class ReferenceDevice final : public Device {
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
 
-  // The buffer's first byte, aligned to 256; for the interpreter. Throws DeviceError when it is not alive.
+  void* host_address(BufferId buffer) override { return host_pointer(buffer); }
+  BufferId adopt(void* memory, uint64_t bytes) override;
+
+  // The buffer's first byte, aligned to 256 unless it was adopted; for the interpreter. Throws DeviceError when it is
+  // not alive.
   void* host_pointer(BufferId buffer);
 
  private:
   struct Buffer {
     void* memory = nullptr;
     uint64_t bytes = 0;
+    bool own = true;
   };
   Caps caps_;
   std::unordered_map<uint64_t, Buffer> buffers_;

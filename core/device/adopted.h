@@ -1,0 +1,22 @@
+// Storages over memory of others, and addresses of storages, on devices whose memory is the host's (HostMemory).
+// Thread safety: as DeviceContext.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/core/base/callable.h"
+#include "heddle/core/device/context.h"
+
+namespace heddle {
+
+// Whether the device says where its memory lies.
+bool has_host_memory(DeviceContext& context);
+
+// `release` is called once, when nothing uses the memory any more, without the device's lock. Null: the device cannot,
+// or not with such an address or length; then `release` is not called.
+StoragePtr adopt_memory(DeviceContext& context, void* memory, uint64_t bytes, Callable<void()> release);
+
+// Where its first byte lies, after waiting for what was submitted; null: not at an address of the host.
+void* host_address(Storage& storage);
+
+}  // namespace heddle
