@@ -1,6 +1,6 @@
 # Run by `cmake --install`. The installed headers are what <heddle/heddle.h> and the trainer bring, what a backend
 # outside of this tree is written against, and all that stands behind these by their own #include lines.
-# In: SOURCE_DIR, INCLUDE_DIR (relative to the prefix).
+# In: SOURCE_DIR, INCLUDE_DIR (relative to the prefix), HAS_ONNX.
 cmake_minimum_required(VERSION 3.25)
 
 set(open
@@ -10,6 +10,9 @@ set(open
   core/dialect/printer.h
   # tests of users' kernels (examples/kernel_test)
   checks/kernel_test.h)
+if(HAS_ONNX)
+  list(APPEND open onnx/import.h)
+endif()
 set(found "")
 while(open)
   list(POP_FRONT open header)

@@ -41,6 +41,8 @@ void add_ops(Cli& cli);
 void add_dump(Cli& cli);
 void add_plan(Cli& cli);
 void add_summary(Cli& cli);
+void add_import(Cli& cli);
+void add_run(Cli& cli);
 void add_profile(Cli& cli);
 void add_kernel(Cli& cli);
 void add_bench(Cli& cli);

@@ -17,6 +17,8 @@ optional=(
   nodejs  # runs the page of heddle report in a test
   # image codecs, Unicode's tables
   libpng-dev "libturbojpeg0-dev|libturbojpeg-dev" libutf8proc-dev
+  # models of other makers: ONNX's messages, protobuf, ONNX's own test cases
+  libonnx-dev libprotobuf-dev protobuf-compiler libonnx-testdata
   # tests of locales: localedef makes one from these
   locales
   # Vulkan: headers, loader, compiler, tools, layers, CPU driver

@@ -18,6 +18,10 @@ const std::vector<Target>& targets() {
     std::vector<Target> list;
     for (const auto& part : {array_targets(), text_targets(), kernel_targets(), run_targets(), model_targets()})
       list.insert(list.end(), part.begin(), part.end());
+#if HEDDLE_HAS_ONNX
+    const std::vector<Target> onnx = onnx_targets();
+    list.insert(list.end(), onnx.begin(), onnx.end());
+#endif
     return list;
   }();
   return all;

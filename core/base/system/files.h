@@ -22,6 +22,9 @@ enum class FileAccess {
   create_append,  // create, and write at the end
 };
 int open_file(const std::string& path, FileAccess access);
+// A regular file below a folder, for reading: no part of `path` (folders and a name, "/" between) may be a link, and
+// the file may have no second name. ELOOP, ENOTDIR, EMLINK or EINVAL say so.
+int open_beneath(const std::string& folder, const std::string& path);
 // As close(2).
 bool close_file(int descriptor);
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
@@ -62,6 +63,22 @@ FileFacts facts(const struct stat& status) {
   return result;
 }
 
+// Of an entry of an open folder, never through a link; waits for nobody (a FIFO without a writer).
+int open_entry(int folder, const std::string& name, int flags) {
+  for (;;) {
+    const int descriptor = ::openat(folder, name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor >= 0 || errno != EINTR) return descriptor;
+  }
+}
+
+// A reason not to read an open file; 0 where there is none.
+int refused(int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) return errno;
+  if (!S_ISREG(status.st_mode)) return EINVAL;
+  return status.st_nlink > 1 ? EMLINK : 0;
+}
+
 struct Close {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
@@ -83,6 +100,30 @@ std::unique_ptr<DIR, Close> open_folder(const std::string& path) {
 
 int open_file(const std::string& path, FileAccess access) {
   return open_above_standard(path, flags_of(access), access == FileAccess::create_own ? 0644 : 0666);
+}
+
+int open_beneath(const std::string& folder, const std::string& path) {
+  int here = open_above_standard(folder, O_RDONLY | O_DIRECTORY, 0);
+  for (size_t at = 0; here >= 0 && at <= path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    const bool last = end == path.size();
+    const std::string name = path.substr(at, end - at);
+    int next = -1;
+    if (name.empty() || name == "." || name == "..")
+      errno = EINVAL;
+    else
+      next = open_entry(here, name, O_RDONLY | (last ? 0 : O_DIRECTORY));
+    int reason = next < 0 ? errno : last ? refused(next) : 0;
+    ::close(here);
+    if (next >= 0 && reason != 0) ::close(next);
+    if (reason != 0) {
+      errno = reason;
+      return -1;
+    }
+    here = next;
+    at = end + 1;
+  }
+  return here;
 }
 
 bool close_file(int descriptor) { return ::close(descriptor) == 0; }

@@ -134,6 +134,26 @@ int open_file(const std::string& path, FileAccess access) {
   return above;
 }
 
+int open_beneath(const std::string& folder, const std::string& path) {
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    const std::string name = path.substr(at, end - at);
+    BY_HANDLE_FILE_INFORMATION info{};
+    const Handle entry(to_ask(folder + "/" + path.substr(0, end), false));
+    if (!entry.open() || !told(GetFileInformationByHandle(entry.handle, &info))) return -1;
+    const bool part = name.empty() || name == "." || name == "..", last = end == path.size();
+    const bool is_folder = (info.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
+    errno = (info.dwFileAttributes & FILE_ATTRIBUTE_REPARSE_POINT) != 0 ? ELOOP
+            : part || (last && is_folder)                               ? EINVAL
+            : !last && !is_folder                                       ? ENOTDIR
+            : last && info.nNumberOfLinks > 1                           ? EMLINK
+                                                                        : 0;
+    if (errno != 0) return -1;
+    at = end + 1;
+  }
+  return open_file(folder + "/" + path, FileAccess::read);
+}
+
 bool close_file(int descriptor) { return _close(descriptor) == 0; }
 
 int64_t read_some(int descriptor, void* to, size_t bytes) {

@@ -1,0 +1,12 @@
+# The cases of Debian's libonnx-testdata on each device by themselves; the entry `onnx` is what is left.
+find_path(HEDDLE_ONNX_DATA node/test_abs/model.onnx PATHS /usr/share/libonnx-testdata/data NO_DEFAULT_PATH)
+mark_as_advanced(HEDDLE_ONNX_DATA)
+if(NOT HEDDLE_ONNX_DATA)
+  heddle_left_out("ONNX's own test cases" "not found (libonnx-testdata)")
+endif()
+target_compile_definitions(heddle_tests_onnx PRIVATE HEDDLE_ONNX_DATA="${HEDDLE_ONNX_DATA}")
+set_tests_properties(onnx PROPERTIES ENVIRONMENT "GTEST_FILTER=-*OnnxCases*")
+foreach(device reference opencl vulkan)
+  add_test(NAME onnx_${device} COMMAND heddle_tests_onnx --gtest_filter=${device}/OnnxCases*)
+  set_tests_properties(onnx_${device} PROPERTIES LABELS onnx)
+endforeach()

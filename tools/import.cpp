@@ -1,0 +1,83 @@
+// heddle import: what a model of another maker takes and gives, and what of it cannot run; its table of ops.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/core/base/error.h"
+#include "tools/cli.h"
+#if HEDDLE_HAS_ONNX
+#include "heddle/onnx/op_page.h"
+#include "tools/import_model.h"
+#endif
+
+namespace heddle::tools {
+namespace {
+
+struct ImportOptions {
+  std::string file;
+  std::vector<std::string> shapes;
+  bool json = false, ops = false;
+};
+
+#if HEDDLE_HAS_ONNX
+std::string sizes_of(const onnx::Port& port) {
+  if (!port.shape) return "any shape";
+  std::vector<std::string> sizes;
+  for (const onnx::Dimension& d : *port.shape) sizes.push_back(d.str());
+  return fmt::format("({})", fmt::join(sizes, ", "));
+}
+
+void show(const onnx::Report& report) {
+  for (const onnx::Port& port : report.inputs)
+    fmt::print("input   {}  {} {}\n", port.name, type_name(port.type), sizes_of(port));
+  for (const onnx::Port& port : report.outputs)
+    fmt::print("output  {}  {} {}\n", port.name, type_name(port.type), sizes_of(port));
+  for (const auto& [domain, version] : report.opsets)
+    fmt::print("opset   {}{}{}\n", domain, domain.empty() ? "" : " ", version);
+  fmt::print("nodes   {}\n", report.nodes);
+  if (!report.waits.empty())
+    fmt::print("sized by values, so that the host waits there: {}\n", fmt::join(report.waits, ", "));
+  if (!report.runs()) fmt::print("cannot run:\n{}\n", report.text());
+}
+
+void run(Cli& cli, const ImportOptions& o) {
+  if (o.ops) return fmt::print("{}", onnx::op_page());
+  if (o.file.empty()) throw ValueError("[import] which file? heddle import net.onnx");
+  onnx::Report report = onnx::inspect(o.file);
+  for (const std::string& shape : o.shapes) set_shape(report, shape);
+  if (o.json)
+    print_json(report_json(report));
+  else
+    show(report);
+  if (!report.runs()) cli.exit_code = exit_user_error;
+}
+#else
+void run(Cli&, const ImportOptions&) {
+  throw ValueError(
+      "[import] this build reads no ONNX: protobuf was not there (libonnx-dev, libprotobuf-dev, protobuf-compiler)");
+}
+#endif
+
+}  // namespace
+
+void add_import(Cli& cli) {
+  CLI::App* command =
+      cli.app.add_subcommand("import", "Read a model of another maker (ONNX): inputs, outputs, what cannot run");
+  auto options = std::make_shared<ImportOptions>();
+  ImportOptions& o = *options;
+  command->add_option("file", o.file, "A .onnx file");
+  command->add_option("--shape", o.shapes,
+                      "Sizes of an input, such as 'x=N,3,H,W': numbers, or names of sizes that vary");
+  command->add_flag("--ops", o.ops, "Print the ops that are known, as docs/onnx.md");
+  add_json_option(*command, o.json);
+  command->footer(
+      "Exit code 2 when a node cannot run; all of them are named, with what they would need.\n"
+      "Example:\n  heddle import net.onnx --json\n  heddle run net.onnx --input x=x.npy --output out");
+  command->callback([options, &cli] { run(cli, *options); });
+}
+
+}  // namespace heddle::tools
