@@ -4,8 +4,8 @@
   tools/run_tests.py PROGRAM FILTER SECONDS [HANG_SECONDS]
 
 All cases run in one process until one of them ends it or says nothing for HANG_SECONDS (default 120); the next process
-goes on behind it. After SECONDS no more are begun. Prints JSON: {"passed", "skipped", "failed": [names], "crashed": [...],
-"hung": [...], "left"}.
+goes on behind it. After SECONDS no more are begun. What each case came to and its seconds go to stderr. Prints JSON:
+{"passed", "skipped", "failed": [names], "crashed": [...], "hung": [...], "left"}.
 """
 import json
 import queue
@@ -38,11 +38,15 @@ def lines_of(process):
     return lines
 
 
+def say(what, name, begun):
+    print(f"{what} {name} {time.time() - begun:.1f} s", file=sys.stderr, flush=True)
+
+
 # Runs the cases until all are through or the process ends; returns those that are left.
 def run(program, names, result, end, hang):
     process = subprocess.Popen([program, "--gtest_filter=" + ":".join(names)], stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True, errors="replace")
-    lines, current, done = lines_of(process), None, set()
+    lines, current, begun, done = lines_of(process), None, 0.0, set()
     why = "crashed"
     while True:
         try:
@@ -56,16 +60,18 @@ def run(program, names, result, end, hang):
             if time.time() > end:
                 why = "left"
                 break
-            current = line[13:].split()[0]
+            current, begun = line[13:].split()[0], time.time()
         for mark, key in (("[       OK ] ", "passed"), ("[  SKIPPED ] ", "skipped"), ("[  FAILED  ] ", "failed")):
             if line.startswith(mark) and current and line[13:].split()[0].rstrip(",") == current:
                 done.add(current)
+                say(key, current, begun)
                 result[key] = result[key] + [current] if key == "failed" else result[key] + 1
                 current = None
     process.kill()
     process.wait()
     if current and why != "left":
         result[why].append(current)
+        say(why, current, begun)
         done.add(current)
     elif not done and why == "crashed":  # it does not even begin
         result["crashed"].append(names[0])
