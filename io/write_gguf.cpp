@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cstring>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/integers.h"
@@ -17,8 +17,9 @@ using Bytes = std::vector<uint8_t>;
 
 template <class T>
 void put(Bytes& out, T value) {
-  const auto* const from = reinterpret_cast<const uint8_t*>(&value);
-  out.insert(out.end(), from, from + sizeof value);
+  const size_t before = out.size();
+  out.resize(before + sizeof value);
+  std::memcpy(out.data() + before, &value, sizeof value);
 }
 
 void put_text(Bytes& out, std::string_view text) {
