@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#ifndef _WIN32
 #include <sys/stat.h>
+#endif
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -221,9 +223,11 @@ TEST_F(ModelPartsTest, HeadersThatAreNone) {
   EXPECT_TRUE(contains(error_of(long_header), "at most 4194304 are allowed"));
   EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { ModelParts::read(folder / "none"); }), "no such file"));
   EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { ModelParts::map(folder.path()); }), "is a folder"));
+#ifndef _WIN32
   const std::string fifo = folder / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { ModelParts::read(fifo); }), "no regular file"));
+#endif
 }
 
 TEST_F(ModelPartsTest, OtherVersions) {
