@@ -9,6 +9,18 @@ MatrixApi matrix_api(const Caps& caps) {
   return caps.matrix_units.starts_with("KHR: ") ? MatrixApi::glsl_khr : MatrixApi::glsl_nv;
 }
 
+namespace {
+
+// Intel's GPUs whose subgroups have 16 or 32 lanes (registers of 64 bytes): the compiler takes 32, with which a lane
+// holds 64 values; kernels of tiles need more and spill, or keep their arrays in memory (docs/certificates.md).
+bool takes_too_many_lanes(const Caps& caps) {
+  constexpr uint32_t intel = 0x8086;
+  return caps.target == Target::opencl && caps.machine() == Machine::simt && caps.vendor_id == intel &&
+         caps.subgroup_size >= 16;
+}
+
+}  // namespace
+
 PrintOptions print_options(const Caps& caps) {
   // A subgroup size of more than 1 says that lanes can exchange values; OpenCL's compilers say it themselves.
   const bool glsl = caps.target == Target::glsl;
@@ -17,6 +29,7 @@ PrintOptions print_options(const Caps& caps) {
   options.words8 = glsl && !caps.storage8;
   options.words16 = glsl && !caps.storage16;
   options.words64 = glsl && !caps.i64_arithmetic;
+  if (takes_too_many_lanes(caps)) options.subgroup_lanes = caps.subgroup_size;
   return options;
 }
 

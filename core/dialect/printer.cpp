@@ -220,8 +220,12 @@ struct Printer {
     for (const auto& k : s.constants) add(fmt::format("const {} {}", constant_type(k.type), k.name));
     const std::string lanes = fmt::format("{}, {}, {}", s.group[0], s.group[1], s.group[2]);
     if (c) {
-      out += fmt::format("__kernel HK_WIDE __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n",
-                         lanes, arguments);
+      const std::string subgroup =
+          options.subgroup_lanes > 0 && value_of(s, many_values_define, "0") == "1"
+              ? fmt::format("__attribute__((intel_reqd_sub_group_size({}))) ", options.subgroup_lanes)
+              : "";
+      out += fmt::format("__kernel HK_WIDE __attribute__((reqd_work_group_size({}))) {}void heddle_kernel({}) {{\n",
+                         lanes, subgroup, arguments);
       for (const auto& b : s.buffers) {
         const char* constness = b.access == Access::read ? "const " : "";
         out += fmt::format("  {} hk_{} = ({})((__global {}uchar*)hk_base_{} + hk_offset_{});\n", pointer(b), b.name,

@@ -19,6 +19,9 @@ namespace heddle {
 // With this define ("1") a kernel's f16 and bf16 elements are ints to it, of their bits: for values that are only
 // moved.
 inline constexpr const char* half_bits_define = "HALF_BITS";
+// With this one, a `let` of a file's header, a lane holds so many values that a subgroup has the fewest lanes
+// (PrintOptions::subgroup_lanes).
+inline constexpr const char* many_values_define = "MANY_VALUES";
 
 // How the printed GLSL sees the buffers of a kernel.
 std::vector<BufferSlot> descriptors(const KernelSource& source, const PrintOptions& options);

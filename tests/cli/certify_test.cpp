@@ -121,6 +121,43 @@ INSTANTIATE_TEST_SUITE_P(Compilers, CertifyWith,
                                          std::pair{"intel", "dg2"}),
                          [](const auto& info) { return std::string(info.param.first); });
 
+// A selection for every family, of what spilled there once: each takes seconds.
+struct Selection {
+  const char* compiler;
+  const char* archs;
+  std::vector<std::string> subjects;
+};
+
+class CertifySelection : public testing::TestWithParam<Selection> {};
+
+TEST_P(CertifySelection, SpillsNothing) {
+  std::vector<std::string> arguments = {"certify",           "--json", "--compilers",
+                                        GetParam().compiler, "--arch", GetParam().archs};
+  arguments.insert(arguments.end(), GetParam().subjects.begin(), GetParam().subjects.end());
+  const Finished run = run_heddle(arguments);
+  if (run.exit_code == 2 && contains(run.err, "no compiler is installed")) GTEST_SKIP() << run.err;
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::set<std::string> archs;
+  for (const std::string& line : run.out_lines()) {
+    const Json row = Json::parse(line);
+    if (!row.contains("kernel")) continue;
+    archs.insert(row["arch"].get<std::string>());
+    ASSERT_FALSE(row.contains("failure")) << row;
+    EXPECT_EQ(row["spill_bytes"], 0) << row;
+  }
+  const std::string asked = GetParam().archs;
+  EXPECT_EQ(archs.size(), 1u + static_cast<size_t>(std::count(asked.begin(), asked.end(), ','))) << run.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, CertifySelection,
+                         testing::Values(Selection{"nvidia", "sm_75,sm_80,sm_90,sm_100", {"fft", "lu"}},
+                                         Selection{"nvidia", "sm_120", {"conv"}},
+                                         Selection{"amd", "polaris10,vega10,navi21,gfx1100", {"fft", "lu"}},
+                                         Selection{"intel", "skl,tgllp,dg2,pvc", {"fft"}}),
+                         [](const auto& info) {
+                           return std::string(info.param.compiler) + (info.param.subjects[0] == "conv" ? "Conv" : "");
+                         });
+
 TEST(Certify, KnowsEveryBodyOfTheBuild) {
   const Finished run = run_heddle({"certify", "?"});
   for (const std::string& body : KernelFile::builtin_names())

@@ -53,6 +53,42 @@ TEST(PrinterTest, OpenCl) {
   EXPECT_TRUE(has(t, "#line 17 \"shaders/sample.hk\"\nBARRIER();"));
 }
 
+// Of all kernels only those whose lanes hold many values, and only in OpenCL C.
+TEST(PrinterTest, SubgroupsOfManyValues) {
+  KernelSource many = sample();
+  many.defines.emplace_back(many_values_define, "1");
+  KernelSource few = sample();
+  few.defines.emplace_back(many_values_define, "0");
+  const PrintOptions narrow{.subgroup_lanes = 16};
+  const char* attribute = "intel_reqd_sub_group_size";
+  EXPECT_TRUE(
+      has(print(many, Target::opencl, narrow),
+          "reqd_work_group_size(32, 2, 1))) __attribute__((intel_reqd_sub_group_size(16))) void heddle_kernel"));
+  EXPECT_FALSE(has(print(few, Target::opencl, narrow), attribute));
+  EXPECT_FALSE(has(print(sample(), Target::opencl, narrow), attribute));
+  EXPECT_FALSE(has(print(many, Target::opencl), attribute));
+  EXPECT_FALSE(has(print(many, Target::cuda, narrow), attribute));
+}
+
+// Intel's GPUs whose narrowest subgroup has 16 lanes; no CPU, and no other vendor's.
+TEST(PrinterTest, SubgroupLanesOfADevice) {
+  Caps caps;
+  caps.target = Target::opencl;
+  caps.device_class = DeviceClass::discrete_gpu;
+  caps.vendor_id = 0x8086;
+  caps.subgroup_size = 16;
+  EXPECT_EQ(print_options(caps).subgroup_lanes, 16u);
+  const auto changed = [&](auto&& change) {
+    Caps other = caps;
+    change(other);
+    return print_options(other).subgroup_lanes;
+  };
+  EXPECT_EQ(changed([](Caps& c) { c.subgroup_size = 8; }), 0u);
+  EXPECT_EQ(changed([](Caps& c) { c.vendor_id = 0x1002; }), 0u);
+  EXPECT_EQ(changed([](Caps& c) { c.device_class = DeviceClass::cpu; }), 0u);
+  EXPECT_EQ(changed([](Caps& c) { c.target = Target::glsl; }), 0u);
+}
+
 TEST(PrinterTest, Cuda) {
   const std::string t = print(sample(), Target::cuda);
   EXPECT_TRUE(has(t,
