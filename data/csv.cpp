@@ -139,6 +139,11 @@ double CsvTable::number(int64_t row, size_t column) const {
                             rows_[static_cast<size_t>(row)].line, shortened(field), shortened(columns_[column])));
 }
 
+std::string CsvTable::place(int64_t row) const {
+  text(row, 0);  // as a check
+  return fmt::format("{}:{}", path_, rows_[static_cast<size_t>(row)].line);
+}
+
 std::vector<std::string> CsvTable::classes(size_t column) const {
   check_column(column);
   std::set<std::string> different;
@@ -172,6 +177,21 @@ DatasetPtr csv_dataset(const CsvTable& table, const CsvExample& example) {
   }
   arrays.push_back(Array::of(labels, Shape{table.size()}));
   return from_arrays(std::move(arrays));
+}
+
+std::string csv_row(const std::vector<std::string>& fields) {
+  std::string row;
+  for (const std::string& field : fields) {
+    if (&field != &fields.front()) row += ',';
+    if (field.find_first_of(",\"\r\n") == std::string::npos) {
+      row += field;
+      continue;
+    }
+    row += '"';
+    for (const char c : field) row += c == '"' ? std::string("\"\"") : std::string(1, c);
+    row += '"';
+  }
+  return row + '\n';
 }
 
 }  // namespace heddle::data

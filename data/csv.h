@@ -31,6 +31,8 @@ class CsvTable {
   size_t column(const std::string& name) const;
   const std::string& text(int64_t row, size_t column) const;
   double number(int64_t row, size_t column) const;
+  // "rows.csv:3", for messages: where a row begins.
+  std::string place(int64_t row) const;
   // The different texts of a column, in ascending order.
   std::vector<std::string> classes(size_t column) const;
 
@@ -56,5 +58,8 @@ struct CsvExample {
 // Examples are (numbers (columns) f32, label i32), the label only where there is one. All fields are read now. IoError
 // for a label among none of the classes.
 DatasetPtr csv_dataset(const CsvTable& table, const CsvExample& example);
+
+// A row as a file of this format holds it, with its line break: what needs quotes gets them.
+std::string csv_row(const std::vector<std::string>& fields);
 
 }  // namespace heddle::data

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "heddle/core/base/error.h"
 #include "heddle/data/batcher.h"
@@ -180,6 +181,25 @@ std::vector<DatasetPtr> random_split(DatasetPtr of, const std::vector<double>& s
     at = end;
   }
   return parts;
+}
+
+std::vector<int64_t> stratified_share(const std::vector<int32_t>& labels, double share, uint64_t seed) {
+  if (!(share >= 0 && share < 1))
+    throw ValueError(fmt::format("[stratified_share] the share is {}, expected 0 to below 1", share));
+  std::map<int32_t, std::vector<int64_t>> of_label;
+  for (const uint32_t i : shuffled_order(static_cast<int64_t>(labels.size()), seed, 0)) {
+    if (labels[i] < 0) throw ValueError(fmt::format("[stratified_share] label {} of example {}", labels[i], i));
+    of_label[labels[i]].push_back(i);
+  }
+  std::vector<int64_t> taken;
+  for (const auto& [label, order] : of_label) {
+    const auto wanted = std::llround(share * static_cast<double>(order.size()));
+    const auto most = static_cast<long long>(order.size()) - 1;
+    const long long count = most < 1 || share == 0 ? 0 : std::clamp(wanted, 1LL, most);
+    taken.insert(taken.end(), order.begin(), order.begin() + count);
+  }
+  std::ranges::sort(taken);
+  return taken;
 }
 
 }  // namespace heddle::data

@@ -58,6 +58,9 @@ DatasetPtr first(DatasetPtr of, int64_t count);
 DatasetPtr concatenated(std::vector<DatasetPtr> parts);
 // Parts of these shares (which add up to at most 1) of a shuffled order.
 std::vector<DatasetPtr> random_split(DatasetPtr of, const std::vector<double>& shares, uint64_t seed = 0);
+// Numbers of examples, ascending: of those of each label that share in a shuffled order, at least one and not all where
+// there are two. ValueError for a share outside [0, 1) and a negative label.
+std::vector<int64_t> stratified_share(const std::vector<int32_t>& labels, double share, uint64_t seed = 0);
 // Arrays with the examples along their first dimension.
 DatasetPtr from_arrays(Sample arrays);
 // Examples that a function makes.

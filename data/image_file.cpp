@@ -41,16 +41,12 @@ Array planes(Pixels decoded) {
   return image;
 }
 
-bool is_image_name(const fs::path& path) {
-  std::string end = path.extension().string();
-  std::transform(end.begin(), end.end(), end.begin(), ascii_lower);
-  return end == ".png" || end == ".jpg" || end == ".jpeg";
-}
-
 std::vector<fs::path> sorted_entries(const fs::path& folder) {
   std::error_code code;
   std::vector<fs::path> entries;
-  for (const std::string& name : names_in(folder.string(), code)) entries.push_back(folder / name);
+  for (const std::string& name : names_in(folder.string(), code)) {
+    if (!name.starts_with('.')) entries.push_back(folder / name);
+  }
   if (code) fail(folder.string(), code.message());
   return entries;
 }
@@ -94,28 +90,37 @@ void write_png(const std::string& path, const Array& pixels) {
   write_file_atomically(path, encode_png(path, interleaved, shape[2], shape[1], static_cast<int>(channels)));
 }
 
-ImageFolder::ImageFolder(const std::string& folder, int channels) : channels_(channels) {
-  std::error_code code;
-  if (!fs::is_directory(folder, code)) fail(folder, "no such folder");
-  for (const fs::path& entry : sorted_entries(folder)) {
-    if (!fs::is_directory(entry, code)) continue;
-    const size_t before = files_.size();
-    for (const fs::path& file : sorted_entries(entry)) {
-      if (is_image_name(file)) files_.push_back({file.string(), static_cast<int32_t>(classes_.size())});
-    }
-    if (files_.size() == before) fail(entry.string(), "the folder of a class has no .png, .jpg or .jpeg file");
-    classes_.push_back(entry.filename().string());
-  }
-  if (files_.empty()) fail(folder, "no folders of classes with images in them");
+bool is_image_name(std::string_view name) {
+  std::string end = fs::path(name).extension().string();
+  std::transform(end.begin(), end.end(), end.begin(), ascii_lower);
+  return end == ".png" || end == ".jpg" || end == ".jpeg";
 }
 
-const ImageFolder::File& ImageFolder::file(int64_t index) const {
+ImageFolderFiles list_image_folder(const std::string& folder) {
+  std::error_code code;
+  if (!fs::is_directory(folder, code)) fail(folder, "no such folder");
+  ImageFolderFiles found;
+  for (const fs::path& entry : sorted_entries(folder)) {
+    if (!fs::is_directory(entry, code)) continue;
+    const size_t before = found.files.size();
+    for (const fs::path& file : sorted_entries(entry)) {
+      if (is_image_name(file.string()))
+        found.files.push_back({file.string(), static_cast<int32_t>(found.classes.size())});
+    }
+    if (found.files.size() == before) fail(entry.string(), "the folder of a class has no .png, .jpg or .jpeg file");
+    found.classes.push_back(entry.filename().string());
+  }
+  if (found.files.empty()) fail(folder, "no folders of classes with images in them");
+  return found;
+}
+
+const ImageFiles::File& ImageFiles::file(int64_t index) const {
   if (index < 0 || index >= size())
     throw ValueError(fmt::format("[image] there is no image {} among {}", index, size()));
   return files_[static_cast<size_t>(index)];
 }
 
-Sample ImageFolder::get(int64_t index, Random&) const {
+Sample ImageFiles::get(int64_t index, Random&) const {
   const File& found = file(index);
   return {read_image(found.path, channels_), Array::scalar(found.label)};
 }

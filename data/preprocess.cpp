@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_json.h"
 
@@ -34,12 +36,21 @@ Preprocessing Preprocessing::parse(std::string_view text, std::string_view where
   }
 }
 
-std::vector<Transform> Preprocessing::make_transforms() const {
+std::vector<Transform> Preprocessing::make_geometry() const {
   std::vector<Transform> made;
   for (const std::string& text : transforms) made.push_back(parse_transform(text));
+  return made;
+}
+
+std::vector<Transform> Preprocessing::make_normalisation() const {
+  if (statistics.mean.empty() && statistics.deviation.empty()) return {};
+  return {normalise(statistics.mean, statistics.deviation)};
+}
+
+std::vector<Transform> Preprocessing::make_transforms() const {
+  std::vector<Transform> made = make_geometry();
   made.push_back(to_float());
-  if (!statistics.mean.empty() || !statistics.deviation.empty())
-    made.push_back(normalise(statistics.mean, statistics.deviation));
+  for (Transform& transform : make_normalisation()) made.push_back(std::move(transform));
   return made;
 }
 

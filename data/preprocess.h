@@ -28,6 +28,9 @@ struct Preprocessing {
   static Preprocessing parse(std::string_view text, std::string_view where = "preprocessing");
   // The transforms, to_float(), and normalise() with the statistics.
   std::vector<Transform> make_transforms() const;
+  // The first and the last of these alone.
+  std::vector<Transform> make_geometry() const;
+  std::vector<Transform> make_normalisation() const;
 };
 
 }  // namespace heddle::data

@@ -12,6 +12,7 @@
 #include "heddle/core/base/parse_number.h"
 #include "heddle/core/base/shortened.h"
 #include "heddle/core/base/text_stream.h"
+#include "heddle/data/resample.h"
 
 namespace heddle::data {
 namespace {
@@ -165,6 +166,20 @@ Transform resize(int64_t height, int64_t width) {
   };
 }
 
+Transform centre_square(int64_t size, double share) {
+  check_size("centre_square", size, size);
+  if (!(share > 0 && share <= 1))
+    throw ValueError(fmt::format("[centre_square] the share of the shorter side is {}; expected above 0 to 1", share));
+  return [=](Sample sample, Random&) {
+    const Size from = size_of_image(sample, "centre_square");
+    const auto shorter = static_cast<double>(std::min(from.height, from.width));
+    const auto side = std::max<int64_t>(1, std::llround(shorter * share));
+    sample = cropped(std::move(sample), from, (from.height - side) / 2, (from.width - side) / 2, side, side);
+    sample[0] = resampled(sample[0], size, size);
+    return sample;
+  };
+}
+
 Transform centre_crop(int64_t height, int64_t width) {
   check_size("centre_crop", height, width);
   return [=](Sample sample, Random&) {
@@ -205,7 +220,9 @@ Transform random_resized_crop(int64_t height, int64_t width, double least_area, 
     const int64_t h = std::clamp<int64_t>(std::llround(std::sqrt(area / ratio)), 1, from.height),
                   w = std::clamp<int64_t>(std::llround(std::sqrt(area * ratio)), 1, from.width);
     const int64_t top = random.integer(from.height - h + 1), left = random.integer(from.width - w + 1);
-    return resized(cropped(std::move(sample), from, top, left, h, w), {from.channels, h, w}, height, width);
+    sample = cropped(std::move(sample), from, top, left, h, w);
+    sample[0] = resampled(sample[0], height, width);
+    return sample;
   };
 }
 
@@ -292,6 +309,7 @@ Transform parse_transform(const std::string& text) {
           return normalise({n.begin(), half}, {half, n.end()});
         }}},
       {"resize", {2, 2, [&](const Numbers& n) { return resize(whole(n, 0), whole(n, 1)); }}},
+      {"centre_square", {1, 2, [&](const Numbers& n) { return centre_square(whole(n, 0), real(n, 1, 1)); }}},
       {"centre_crop", {2, 2, [&](const Numbers& n) { return centre_crop(whole(n, 0), whole(n, 1)); }}},
       {"random_crop", {2, 3, [&](const Numbers& n) { return random_crop(whole(n, 0), whole(n, 1), whole(n, 2)); }}},
       {"random_resized_crop",

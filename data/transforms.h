@@ -20,10 +20,13 @@ Transform to_float();
 Transform normalise(std::vector<double> mean, std::vector<double> deviation);
 // Bilinear, pixel centres at halves (align_corners = false), without smoothing; u8 is rounded.
 Transform resize(int64_t height, int64_t width);
+// The square in the middle whose side is that share of the shorter side, in this size; smoothed where it becomes
+// smaller (data/resample.h).
+Transform centre_square(int64_t size, double share = 1);
 Transform centre_crop(int64_t height, int64_t width);
 // A crop at random behind `padding` zeros on every side.
 Transform random_crop(int64_t height, int64_t width, int64_t padding = 0);
-// A part of the image of a random share of its area and a random aspect ratio, resized.
+// A part of the image of a random share of its area and a random aspect ratio, in that size; smoothed as above.
 Transform random_resized_crop(int64_t height, int64_t width, double least_area = 0.08, double most_area = 1,
                               double most_ratio = 4.0 / 3);
 Transform random_flip(double probability = 0.5);  // left and right

@@ -5,22 +5,36 @@
 #include <memory>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/print_error.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
 #include "heddle/train/model_file.h"
 #include "heddle/train/recipe.h"
 #include "tools/cli.h"
 #include "tools/config_options.h"
+#include "tools/predictions.h"
 #include "tools/train_report.h"
 
 namespace heddle::tools {
 namespace {
 
 struct EvalOptions {
-  std::string recipe, model;
+  std::string recipe, model, predictions;
   ConfigOptions options;
   bool json = false;
 };
+
+// A row for each example that the last figure of a run is of.
+int64_t write_predictions(const EvalOptions& o, train::Task& task, const train::Config& config) {
+  PredictionFile file(o.predictions);
+  const bool predicts =
+      task.predict(config.data.limit_test, [&](const train::Prediction& prediction) { file.add(prediction); });
+  if (!predicts)
+    throw ValueError(
+        fmt::format("[eval] --predictions: a model of {} predicts neither classes nor numbers", config.run.recipe));
+  file.finish();
+  return file.size();
+}
 
 void run(const EvalOptions& o) {
   train::Config given;
@@ -34,14 +48,17 @@ void run(const EvalOptions& o) {
   const std::unique_ptr<train::Task> task = train::make_task(config, device, file.metadata);
   task->model().load_state_dict(file.state);
   task->model().eval();
+  for (const std::string& remark : task->remarks()) print_error("heddle: {}\n", one_line(remark));
   const NoGradScope no_grad;
   const auto start = std::chrono::steady_clock::now();
   train::Evaluation e = task->test(config.data.limit_test);
   if (e.examples == 0) e = task->evaluate(config.data.limit_test);
   const double seconds = seconds_since(start);
+  const int64_t written = o.predictions.empty() ? 0 : write_predictions(o, *task, config);
   if (!o.json) {
     fmt::print("{} on {} examples of {}, on {}\n{}", evaluation_line(e), with_commas(static_cast<double>(e.examples)),
                task->training().name, device.id(), evaluation_tables(e));
+    if (written > 0) fmt::print("{} predictions in {}\n", with_commas(static_cast<double>(written)), o.predictions);
     return;
   }
   Json done = {{"event", "done"},
@@ -52,6 +69,7 @@ void run(const EvalOptions& o) {
   for (const auto& [name, value] : e.metrics) done[e.split + "_" + name] = value;
   if (!e.confusion.empty()) done["confusion"] = e.confusion;
   for (const train::RiskPoint& point : e.curve) done["curve"].push_back({point.threshold, point.coverage, point.risk});
+  if (written > 0) done["predictions"] = written;
   done["seconds"] = seconds;
   print_json(done);
 }
@@ -65,10 +83,14 @@ void add_eval(Cli& cli) {
   command->add_option("recipe", o.recipe, "What the model was trained as; the file says it as well");
   command->add_option("--model", o.model, "model.safetensors or a checkpoint written by train, or a run's folder")
       ->required();
+  command->add_option("--predictions", o.predictions, "File for what the model says of each example, in rows of CSV")
+      ->type_name("FILE");
   o.options.add_to(*command);
   add_json_option(*command, o.json);
   command->footer(
-      "Options are those of the run that made the model, unless given here.\nExample:\n  heddle eval --model "
+      "Options are those of the run that made the model, unless given here. Of data of one's own with --validation 0 "
+      "all "
+      "is looked at, not the part that the run held out.\nExample:\n  heddle eval --model "
       "runs/mnist-mlp/model.safetensors");
   command->callback([options] { run(*options); });
 }

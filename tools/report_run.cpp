@@ -247,7 +247,7 @@ Json report_data(const std::string& folder) {
       run["loaders"].push_back(event);
     else if (kind == "start" && run["start"].empty())
       run["start"] = event;
-    else if (kind == "done" || kind == "stopped")
+    else if (kind == "done" || kind == "stopped")  // as it was called once, for a run that stopped early
       run["done"] = event;
     else
       run["notes"].push_back(note_of(event));

@@ -63,6 +63,7 @@ int run(train::Config config, bool resume, bool json) {
       [&device](double seconds) { end_stalled(device, seconds); });
   checks::self_test(device);
   const std::unique_ptr<train::Task> task = train::make_task(config, device);
+  for (const std::string& remark : task->remarks()) print_error("heddle: {}\n", one_line(remark));
   std::optional<train::RunFolder>
       folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing
   train::Trainer trainer(*task, config, device);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "heddle/core/base/error.h"
+#include "heddle/nn/models/known.h"
 #include "heddle/train/option_uses.h"
 #include "heddle/train/recipe.h"
 
@@ -21,6 +22,16 @@ std::string recipe_list() {
 void TrainCommand::add_to(CLI::App& command) {
   command.add_option("recipe", recipe, recipe_list());
   command.add_flag("--resume", resume, "Go on from the newest whole checkpoint in --out");
+  std::vector<std::string> names;
+  for (const nn::KnownModel& known : nn::known_models()) {
+    if (known.make_classifier) names.push_back(known.name);
+  }
+  command
+      .add_option(
+          "--model", model,
+          fmt::format("Network of image-classifier, the same as --set model.name=NAME: {}", fmt::join(names, ", ")))
+      ->type_name("NAME")
+      ->group("model");
   options.add_to(command);
 }
 
@@ -34,6 +45,7 @@ train::Config TrainCommand::config() const {
   if (name.empty()) throw ValueError(fmt::format("[train] which recipe? {}", recipe_list()));
   train::Config config = train::recipe_config(name);
   options.apply(config);
+  if (!model.empty()) config.model["name"] = train::Text(model);
   config.run.recipe = name;
   train::refuse_unused_options(config, train::recipe_config(name));
   return config;

@@ -8,7 +8,7 @@
 namespace heddle::tools {
 
 struct TrainCommand {
-  std::string recipe;
+  std::string recipe, model;
   ConfigOptions options;
   bool resume = false, json = false;
 

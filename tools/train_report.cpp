@@ -125,6 +125,8 @@ void TrainReport::on_train_end(train::Trainer& t, train::Outcome outcome) {
     return;
   }
   if (outcome == train::Outcome::stopped) progress_.line(fmt::format("stopped early at step {}", t.step()));
+  if (t.model_step() != t.step())
+    progress_.line(fmt::format("the model is that of step {}, whose validation loss was the lowest", t.model_step()));
   last_figure(t.evaluation());
   last_figure(t.tested());
   speed(t);

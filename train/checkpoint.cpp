@@ -244,4 +244,17 @@ std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder
   return std::nullopt;
 }
 
+std::optional<LatestCheckpoint> load_best_checkpoint(const std::string& folder, DeviceContext* device) {
+  std::optional<Whole> best;
+  std::vector<std::string> broken;
+  for (const int64_t step : checkpoint_steps(folder)) {
+    std::optional<Whole> whole = newest_whole(folder, {step}, broken);
+    const std::optional<double> score = whole ? score_in(whole->file.metadata) : std::nullopt;
+    if (score && (!best || *score < *score_in(best->file.metadata))) best = std::move(whole);
+  }
+  if (!best) return std::nullopt;
+  return LatestCheckpoint{
+      best->step, best->path, {best->file.upload(device), std::move(best->file.metadata)}, std::move(broken)};
+}
+
 }  // namespace heddle::train

@@ -80,4 +80,7 @@ struct LatestCheckpoint {
 // The newest whole one of a folder; nothing where there is none at all. IoError when all are broken, naming each.
 std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder, DeviceContext* device = nullptr);
 
+// Of the whole files of a folder the one with the lowest score; nothing where none has one.
+std::optional<LatestCheckpoint> load_best_checkpoint(const std::string& folder, DeviceContext* device = nullptr);
+
 }  // namespace heddle::train

@@ -13,18 +13,6 @@ using Json = nlohmann::ordered_json;
 
 std::string line_of(const Json& event) { return event.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-const char* name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::finished:
-      return "done";
-    case Outcome::stopped:
-      return "stopped";
-    case Outcome::interrupted:
-      break;
-  }
-  return "interrupted";
-}
-
 }  // namespace
 
 void MetricsLines::on_train_start(Trainer& t) {
@@ -94,13 +82,14 @@ void MetricsLines::on_epoch_end(Trainer& t) {
 
 void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
   const RunReport r = t.report();
-  Json event = {{"event", name_of(outcome)},
+  Json event = {{"event", outcome == Outcome::interrupted ? "interrupted" : "done"},
                 {"device", t.device().id()},
                 {"step", t.step()},
                 {"seconds", t.seconds()},
                 {"median_step_ms", r.median_step_seconds * 1e3},
                 {"kernels_per_step", r.kernels_per_step},
                 {"peak_device_bytes", r.peak_device_bytes}};
+  if (outcome == Outcome::stopped) event["stopped"] = true;  // before its last step
   if (r.samples_per_second > 0) event["samples_per_second"] = r.samples_per_second;
   if (const int64_t tokens = t.task().training().tokens; tokens > 0 && r.samples_per_second > 0)
     event["tokens_per_second"] = r.samples_per_second * static_cast<double>(tokens);
@@ -108,6 +97,7 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
     if (e.examples > 0) event[e.split + "_loss"] = e.loss;
     for (const auto& [name, value] : e.metrics) event[e.split + "_" + name] = value;
   }
+  if (t.config().checkpoint.use_best) event["model_step"] = t.model_step();
   if (!t.checkpoint_path().empty()) event["checkpoint"] = t.checkpoint_path();
   sink_(line_of(event));
 }

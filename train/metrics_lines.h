@@ -6,10 +6,10 @@
 //   {"event":"sample","step":n,"text":..|"image":"samples/step-n.png"}   {"event":"checkpoint","step":n,"path":..}
 //   {"event":"loader","epoch":n,"fetch":s,"preprocess":s,"copy":s,"compute":s,"idle":s,"starved":s,"bottleneck":"compute"|"fetch"|"preprocess"|"copy"|"host"}
 //     (seconds since the process began, of train/throughput.h)
-//   {"event":"done"|"stopped"|"interrupted","step":n,"seconds":..,"median_step_ms":..,"kernels_per_step":..,"peak_device_bytes":..,"<split>_loss":..,"<split>_<metric>":..}
+//   {"event":"done"|"interrupted","stopped":true,"step":n,"seconds":..,"median_step_ms":..,"kernels_per_step":..,"peak_device_bytes":..,"<split>_loss":..,"<split>_<metric>":..}
 //
-// loss_scale, skipped, tokens_per_second, confusion and curve are absent where there are none; numbers that are not
-// finite are null. Thread safety: none.
+// stopped: before the last step, by Trainer::stop(). loss_scale, skipped, tokens_per_second, confusion and curve are
+// absent where there are none; numbers that are not finite are null. Thread safety: none.
 #pragma once
 
 #include <functional>

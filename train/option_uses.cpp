@@ -44,6 +44,7 @@ std::string users(const OptionUse& use) {
 
 std::span<const OptionUse> option_uses() {
   static const std::vector<OptionUse> table = {
+      {"checkpoint.use_best", "checkpoint.keep_best", {"true"}},
       {"data.prefetch", "data.workers", {positive}},
       {"optimizer.decay_all", "optimizer.weight_decay", {positive}},
       {"optimizer.momentum", "optimizer.name", {"sgd", "rmsprop", "muon"}},

@@ -28,8 +28,9 @@ void refuse_unused(const Recipe& recipe, const Config& config) {
 }  // namespace
 
 std::span<const Recipe> recipes() {
-  static const std::vector<Recipe> all = {mnist_mlp(), mnist_cnn(), cifar_resnet(), char_gpt(),
-                                          char_lstm(), gpt2(),      vae(),          mail_sorter()};
+  static const std::vector<Recipe> all = {mnist_mlp(), mnist_cnn(),  cifar_resnet(), image_classifier(),
+                                          table(),     char_gpt(),   char_lstm(),    gpt2(),
+                                          vae(),       mail_sorter()};
   return all;
 }
 
@@ -52,19 +53,46 @@ Config recipe_config(std::string_view name) {
   return config;
 }
 
+namespace {
+
+data::Preprocessing preprocessing_in(const Metadata& stored) {
+  const auto found = stored.find("preprocessing");
+  return found == stored.end() ? data::Preprocessing{} : data::Preprocessing::parse(found->second);
+}
+
+}  // namespace
+
 std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Metadata& stored) {
   const Recipe& recipe = find_recipe(config.run.recipe);
   config.declare_model(recipe.model);
   refuse_unused(recipe, config);
   manual_seed(static_cast<uint64_t>(config.run.seed));
-  const auto found = stored.find("preprocessing");
-  const data::Preprocessing preprocessing =
-      found == stored.end() ? data::Preprocessing{} : data::Preprocessing::parse(found->second);
-  std::unique_ptr<Task> task = recipe.make({config, device, preprocessing});
-  if (!config.run.init_from.empty())
-    task->model().load_state_dict(load_safetensors(config.run.init_from, &device).tensors);
+  const data::Preprocessing preprocessing = preprocessing_in(stored);
+  std::unique_ptr<Task> task = recipe.make({config, device, preprocessing, stored});
+  if (!config.run.init_from.empty() && stored.empty())
+    task->begin_with(load_safetensors(config.run.init_from, &device).tensors);
   for (const std::string& pattern : config.run.freeze) nn::freeze(task->model(), pattern);
   return task;
+}
+
+std::unique_ptr<Predictor> make_predictor(ModelFile& file, DeviceContext& device) {
+  const Recipe& recipe = find_recipe(file.config.run.recipe);
+  if (recipe.predictor == nullptr) {
+    std::vector<std::string_view> names;
+    for (const Recipe& each : recipes()) {
+      if (each.predictor != nullptr) names.push_back(each.name);
+    }
+    throw ValueError(
+        fmt::format("[predict] {} is a model of {}, which predicts neither classes nor numbers; models of "
+                    "{} do",
+                    file.path, recipe.name, fmt::join(names, ", ")));
+  }
+  file.config.declare_model(recipe.model);
+  const data::Preprocessing preprocessing = preprocessing_in(file.metadata);
+  std::unique_ptr<Predictor> predictor = recipe.predictor({file.config, device, preprocessing, file.metadata});
+  predictor->model().load_state_dict(file.state);
+  predictor->model().eval();
+  return predictor;
 }
 
 }  // namespace heddle::train

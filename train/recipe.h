@@ -17,6 +17,8 @@
 #include "heddle/core/device/context.h"
 #include "heddle/data/preprocess.h"
 #include "heddle/train/config.h"
+#include "heddle/train/model_file.h"
+#include "heddle/train/predictor.h"
 #include "heddle/train/task.h"
 
 namespace heddle::train {
@@ -26,6 +28,7 @@ struct TaskRequest {
   const Config& config;
   DeviceContext& device;
   const data::Preprocessing& stored;  // of the model that is to be used; empty for a new one
+  const Metadata& metadata;           // the same as it stands in the file
 };
 
 struct Recipe {
@@ -35,6 +38,8 @@ struct Recipe {
   std::vector<std::string> unused;  // options that it has no meaning for, e.g. "data.mixup": they are refused
   void (*defaults)(Config& config);
   std::unique_ptr<Task> (*make)(const TaskRequest& request);
+  // A model of it, to be used without its training data; null: it predicts nothing.
+  std::unique_ptr<Predictor> (*predictor)(const TaskRequest& request) = nullptr;
 };
 
 std::span<const Recipe> recipes();
@@ -42,9 +47,13 @@ std::span<const Recipe> recipes();
 const Recipe& find_recipe(std::string_view name);
 // The recipe's defaults over those of Config.
 Config recipe_config(std::string_view name);
-// Weights are drawn from config.run.seed, the same on every device, or read from config.run.init_from; parameters that
-// config.run.freeze names do not train; data is read. Refuses options of [model] that the recipe does not have, and
-// those that it has no use for. `stored`: the metadata of the model whose preprocessing is to be used.
+// Weights are drawn from config.run.seed, the same on every device, or read from config.run.init_from unless a stored
+// model is to be used; parameters that config.run.freeze names do not train; data is read. Refuses options of [model]
+// that the recipe does not have, and those that it has no use for. `stored`: the metadata of the model whose
+// preprocessing is to be used.
 std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Metadata& stored = {});
+// A trained model, ready to be used. ValueError for one of a recipe that predicts nothing, IoError for one without what
+// its recipe stores.
+std::unique_ptr<Predictor> make_predictor(ModelFile& file, DeviceContext& device);
 
 }  // namespace heddle::train

@@ -111,14 +111,18 @@ Place restore(const Checkpoint& file, const std::string& path, const RunState& s
     place.stream = {reader.number<uint64_t>("stream.pass"), reader.number<int64_t>("stream.batch")};
   const auto seed = reader.number<uint64_t>("random.seed"), offset = reader.number<uint64_t>("random.offset");
   const nn::Plateau::State plateau = state.plateau != nullptr ? reader.plateau() : nn::Plateau::State();
-  state.task.model().load_state_dict(with_prefix(file.tensors, model_prefix));
+  restore_weights(file, state);
   state.optimizers.load_state_dict(with_prefix(file.tensors, optimizer_prefix));
-  if (state.average != nullptr) state.average->load_state_dict(with_prefix(file.tensors, average_prefix));
   default_generator().seed = seed;
   default_generator().offset = offset;
   if (state.plateau != nullptr) state.plateau->set_state(plateau);
   for (const auto& callback : state.callbacks) callback->load_state(file.metadata);
   return place;
+}
+
+void restore_weights(const Checkpoint& file, const RunState& state) {
+  state.task.model().load_state_dict(with_prefix(file.tensors, model_prefix));
+  if (state.average != nullptr) state.average->load_state_dict(with_prefix(file.tensors, average_prefix));
 }
 
 nn::StateDict model_state(const Checkpoint& file) {

@@ -37,6 +37,9 @@ Checkpoint checkpoint_of(const RunState& state, const Config& config, const Plac
 // Puts everything where it was; returns the place. `path` is what errors name.
 Place restore(const Checkpoint& checkpoint, const std::string& path, const RunState& state, const Config& config);
 
+// Of those the weights alone, and their average; the run's place stays as it is.
+void restore_weights(const Checkpoint& checkpoint, const RunState& state);
+
 // The model's tensors in a file that a run wrote: a model file, or a checkpoint.
 nn::StateDict model_state(const Checkpoint& file);
 

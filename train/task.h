@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/data/loader.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/nn/module.h"
@@ -53,6 +54,15 @@ struct Evaluation {
   }
 };
 
+// What a model says of one example.
+struct Prediction {
+  std::string file;                                      // the image or the table; a number where the data has no files
+  int64_t row = 0;                                       // of a table, from 1; 0: none
+  std::string label = {};                                // what it is, where that is known
+  std::vector<std::pair<std::string, double>> top = {};  // classes with their probabilities, the likeliest first
+  double value = std::numeric_limits<double>::quiet_NaN();  // of a model of numbers, which has no classes
+};
+
 // What a generative model makes: a text, or an image.
 struct Generated {
   std::string text = {};
@@ -75,10 +85,17 @@ class Task {
   // The same over the test data, once at the end of a run, so that no choice was made with it. No examples: there is no
   // test data, or evaluate() looks at it.
   virtual Evaluation test(int64_t /*limit*/ = 0) { return {}; }
+  // What the model says of each example that test() looks at, or evaluate() where there is no test, in order. The model
+  // is in evaluation mode. False: it predicts neither classes nor numbers.
+  virtual bool predict(int64_t /*limit*/, const Callable<void(const Prediction& prediction)>& /*see*/) { return false; }
   // Something new, always from the same chance, in evaluation mode; empty for models that make nothing.
   virtual Generated generate() { return {}; }
   // What using the model takes besides its weights (means, a vocabulary, names of classes): stored with it.
   virtual Metadata metadata() const { return {}; }
+  // Takes the weights of another model, which config.run.init_from names, in the place of those that were drawn.
+  virtual void begin_with(const nn::StateDict& state) { model().load_state_dict(state); }
+  // What a user should know before the run begins, a line each: what was left out, what begins anew.
+  virtual std::vector<std::string> remarks() const { return {}; }
 };
 
 }  // namespace heddle::train

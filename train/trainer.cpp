@@ -104,6 +104,7 @@ struct Trainer::State {
   std::string checkpoint_path;  // of the latest
   Evaluation evaluation, tested;
   int64_t evaluated_at = -1, saved_at = -1;
+  int64_t model_step = 0;  // of the weights that the run leaves
 
   // The open window.
   std::vector<double> window_lr;
@@ -316,6 +317,18 @@ struct Trainer::State {
     tell([&](Callback& c) { c.on_checkpoint(self, checkpoint_path); });
   }
 
+  // The weights, and the evaluation, of the best checkpoint. The last one is on the disk before: who goes on with the
+  // run goes on from there.
+  void take_best() {
+    save_checkpoint();
+    checkpoints->wait();
+    const std::optional<LatestCheckpoint> best = load_best_checkpoint(folder->checkpoints(), &device);
+    if (!best || best->step == step) return;
+    restore_weights(best->checkpoint, run_state());
+    model_step = best->step;
+    evaluation = measured([&] { return task.evaluate(config.data.limit_test); });
+  }
+
   void save_model() {
     Metadata metadata = task.metadata();
     metadata["recipe"] = config.run.recipe;
@@ -353,8 +366,10 @@ struct Trainer::State {
     device.reset_peak_memory();
     tell([&](Callback& c) { c.on_train_start(self); });
     for (int64_t epoch = step / steps_per_epoch; !ending(); ++epoch) run_epoch(epoch, evaluating);
+    model_step = step;
     if (!interrupted && evaluating) {
       if (evaluated_at != step) evaluate();
+      if (config.checkpoint.use_best && folder != nullptr) take_best();
       test();
     }
     if (folder != nullptr) {
@@ -394,6 +409,7 @@ const std::vector<Tensor>& Trainer::gradients() const { return state_->training_
 double Trainer::last_loss() const { return state_->last_loss; }
 const Evaluation& Trainer::evaluation() const { return state_->evaluation; }
 const Evaluation& Trainer::tested() const { return state_->tested; }
+int64_t Trainer::model_step() const { return state_->model_step; }
 std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }
 std::string Trainer::model_path() const {
   return state_->folder != nullptr ? state_->folder->file("model.safetensors") : std::string();

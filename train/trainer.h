@@ -9,11 +9,12 @@
 // waits for the device only at the end of a window of at most 50 updates (or a tenth of a second), where losses are
 // looked at and callbacks are told. Invariants: into the run's folder (train/run_folder.h) go config.toml,
 // environment.json, metrics.jsonl, checkpoints and, at the end, model.safetensors: the weights that were evaluated,
-// with what using them takes. A checkpoint is only written when every loss up to it was finite. Rates, order of the
-// data and random masks depend on seed and position alone, so a resumed run repeats the losses of an uninterrupted one
-// bit for bit on the same device. Errors: ValueError for options that cannot be meant and for a loss that is not finite
-// (names the step and the last checkpoint), NumericError under a number guard (core/graph/number_guard.h), IoError for
-// files. Thread safety: none but interrupt().
+// with what using them takes; with checkpoint.use_best those of the checkpoint with the lowest validation loss. A
+// checkpoint is only written when every loss up to it was finite. Rates, order of the data and random masks depend on
+// seed and position alone, so a resumed run repeats the losses of an uninterrupted one bit for bit on the same device.
+// Errors: ValueError for options that cannot be meant and for a loss that is not finite (names the step and the last
+// checkpoint), NumericError under a number guard (core/graph/number_guard.h), IoError for files. Thread safety: none
+// but interrupt().
 #pragma once
 
 #include <cstdint>
@@ -73,7 +74,8 @@ class Trainer {
   // Of every log.histograms_every-th update, before clipping, in the order of the model's parameters; empty before the
   // first.
   const std::vector<Tensor>& gradients() const;
-  const Evaluation& evaluation() const;  // the latest
+  const Evaluation& evaluation() const;  // the latest; at the end of a run that uses the best, that one's
+  int64_t model_step() const;            // which step the run's model is of
   const Evaluation& tested() const;  // at the end of the run; no examples before it, and for a task without test data
   RunReport report() const;
   // Of the latest checkpoint, empty before it, and of the model; without a folder empty.

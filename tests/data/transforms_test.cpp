@@ -11,6 +11,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/data/resample.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -68,6 +69,57 @@ TEST(Transforms, ResizeIsBilinear) {
     const std::vector<float> found = values(out);
     for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-4) << h << " x " << w << ", " << i;
   }
+}
+
+// Against the integral of a triangle over the pixels, in double precision; where an image becomes larger the same as
+// resize().
+TEST(Transforms, SmallerImagesAreSmoothed) {
+  const Array image = numbered(2, 12, 9)[0];
+  for (const auto& [h, w] :
+       std::vector<std::pair<int64_t, int64_t>>{{4, 3}, {5, 4}, {1, 1}, {12, 9}, {20, 30}, {3, 30}}) {
+    const Array out = data::resampled(image, h, w);
+    ASSERT_EQ(out.shape, (Shape{2, h, w}));
+    const auto weight = [](int64_t from, int64_t to, int64_t i, int64_t at) {
+      const double scale = static_cast<double>(from) / static_cast<double>(to), reach = std::max(1.0, scale);
+      const auto triangle = [&](int64_t k) {
+        return std::max(0.0,
+                        1 - std::abs(static_cast<double>(k) + 0.5 - (static_cast<double>(i) + 0.5) * scale) / reach);
+      };
+      double sum = 0;
+      for (int64_t k = 0; k < from; ++k) sum += triangle(k);
+      return triangle(at) / sum;
+    };
+    for (int64_t c = 0, index = 0; c < 2; ++c) {
+      for (int64_t y = 0; y < h; ++y) {
+        for (int64_t x = 0; x < w; ++x, ++index) {
+          double expected = 0;
+          for (int64_t k = 0; k < 12 * 9; ++k)
+            expected += weight(12, h, y, k / 9) * weight(9, w, x, k % 9) * static_cast<double>(100 * c + k);
+          EXPECT_NEAR(out.as<float>()[static_cast<size_t>(index)], expected, 1e-3) << h << " x " << w;
+        }
+      }
+    }
+  }
+  const std::vector<float> larger = values(run(data::resize(20, 30), numbered(2, 12, 9)));
+  const Array same = data::resampled(image, 20, 30);
+  for (size_t i = 0; i < larger.size(); ++i) EXPECT_NEAR(same.as<float>()[i], larger[i], 1e-3);
+  std::vector<uint8_t> bytes(64);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = i / 8 % 2 == i % 2 ? 255 : 0;  // a board of squares becomes grey
+  const Array grey = data::resampled(Array::of(bytes, {1, 8, 8}), 2, 2);
+  for (const uint8_t pixel : grey.as<uint8_t>()) EXPECT_NEAR(pixel, 128, 1);
+}
+
+TEST(Transforms, CentreSquare) {
+  const Sample image = numbered(1, 4, 6);
+  EXPECT_EQ(values(run(data::centre_square(4), image)), values(run(data::centre_crop(4, 4), image)));
+  EXPECT_EQ(values(run(data::centre_square(2, 0.5), image)), values(run(data::centre_crop(2, 2), image)));
+  EXPECT_NEAR(values(run(data::centre_square(1), image)).at(0), 11.5f, 1e-5);
+  EXPECT_EQ(run(data::centre_square(3, 0.01), image)[0].shape, (Shape{1, 3, 3}));
+  EXPECT_EQ(values(run(data::parse_transform("centre_square 2 0.5"), image)),
+            values(run(data::centre_square(2, 0.5), image)));
+  for (const double share : {0.0, 1.1, -1.0, std::nan("")})
+    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::centre_square(2, share); }), "the share of the shorter"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::centre_square(0); }), "expected 1 to 2^28"));
 }
 
 TEST(Transforms, Crops) {

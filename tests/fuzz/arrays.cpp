@@ -13,6 +13,7 @@
 #include "heddle/data/image_file.h"
 #include "heddle/data/numpy.h"
 #include "heddle/data/records.h"
+#include "heddle/data/table.h"
 #include "heddle/io/safetensors.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
@@ -102,6 +103,12 @@ void csv(Bytes input) {
     }
   }
   const data::CsvTable table(file_of(input));
+  try {  // what is learned of a table is stored, read and applied
+    const data::TableTarget target = data::read_target(table, {.target = table.columns().back()}).target;
+    const std::string stored = data::make_table_code(table, target, {0}).code.str();
+    data::encode(table, data::TableCode::parse(stored), true);
+  } catch (const UserError&) {
+  }
   data::csv_dataset(table, {.label = table.columns().front()});
 }
 

@@ -26,6 +26,7 @@
 #include "heddle/data/numpy.h"
 #include "heddle/data/preprocess.h"
 #include "heddle/data/records.h"
+#include "heddle/data/table.h"
 #include "heddle/data/tokenizer.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/nn/language_model.h"
@@ -279,6 +280,14 @@ Seeds preprocessing_seeds() {
   data::Preprocessing text;
   text.tokenizer = data::parse_tokenizer(small_tokenizer());
   return {images.str(), text.str()};
+}
+
+Seeds table_code_seeds() {
+  data::TableCode code;
+  code.columns = {{.name = "size", .mean = 0.5, .deviation = 2, .can_miss = true},
+                  {.name = "town", .is_number = false, .categories = {"Bonn", "Ulm"}}};
+  code.target = {.name = "kind", .classes = {"a", "b"}};
+  return {code.str(), R"({"columns":[],"target":{"name":"y","classes":[],"mean":0.1,"deviation":1e-3}})"};
 }
 
 Seeds transform_seeds() {

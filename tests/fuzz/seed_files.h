@@ -21,6 +21,7 @@ Seeds json_seeds();
 Seeds tokenizer_seeds();
 Seeds merges_seeds();
 Seeds preprocessing_seeds();
+Seeds table_code_seeds();
 Seeds transform_seeds();
 Seeds toml_seeds();
 Seeds config_value_seeds();

@@ -6,6 +6,7 @@
 #include "heddle/core/base/parse_json.h"
 #include "heddle/core/base/parse_number.h"
 #include "heddle/data/preprocess.h"
+#include "heddle/data/table.h"
 #include "heddle/data/text.h"
 #include "heddle/data/tokenizer.h"
 #include "heddle/data/transforms.h"
@@ -58,6 +59,11 @@ void preprocessing(Bytes input) {
   const auto first = data::Preprocessing::parse(text_of(input), "input");
   const auto again = data::Preprocessing::parse(first.str(), "copy");
   require(again.str() == first.str(), "preprocessing: the copy differs");
+}
+
+void table_code(Bytes input) {
+  const std::string first = data::TableCode::parse(text_of(input), "input").str();
+  require(data::TableCode::parse(first, "copy").str() == first, "table_code: the copy differs");
 }
 
 void transform(Bytes input) { data::parse_transform(std::string(text_of(input))); }
@@ -118,11 +124,15 @@ std::vector<Target> text_targets() {
        preprocessing_seeds,
        {"\"transforms\":[", "\"mean\":[", "\"deviation\":[", "\"classes\":[", "\"tokenizer\":", "1e308", "0.0",
         "\"random_crop 4 4 1\""}},
+      {"table_code",
+       table_code,
+       table_code_seeds,
+       {"\"columns\":[", "\"target\":{", "\"categories\":[", "\"mean\":", "\"deviation\":0", "1e308", "null"}},
       {"transform",
        transform,
        transform_seeds,
-       {"to_float", "normalise", "resize", "random_crop", "random_resized_crop", "cutout", " 1", " 1e300", " nan",
-        " -1", " 0x10", " 1073741824"}},
+       {"to_float", "normalise", "resize", "centre_square", "random_crop", "random_resized_crop", "cutout", " 1",
+        " 1e300", " nan", " -1", " 0x10", " 1073741824"}},
       {"toml",
        toml,
        toml_seeds,

@@ -186,12 +186,14 @@ INSTANTIATE_TEST_SUITE_P(Devices, RecipeOptions, testing::ValuesIn(test::value_d
 
 TEST(RecipeOptionsRefused, WhatARecipeHasNoMeaningFor) {
   const std::map<std::string, std::vector<std::pair<std::string, std::string>>> refused = {
-      {"mnist-mlp", {{"log.sample_every", "5"}, {"data.tokenizer", "t.json"}}},
-      {"mnist-cnn", {{"log.sample_every", "5"}}},
-      {"cifar-resnet", {{"log.sample_every", "5"}}},
-      {"mail-sorter", {{"log.sample_every", "5"}}},
+      {"mnist-mlp", {{"log.sample_every", "5"}, {"data.tokenizer", "t.json"}, {"data.target", "y"}}},
+      {"mnist-cnn", {{"log.sample_every", "5"}, {"data.image_size", "20"}}},
+      {"cifar-resnet", {{"log.sample_every", "5"}, {"data.task", "regression"}}},
+      {"image-classifier", {{"log.sample_every", "5"}, {"data.task", "regression"}, {"data.tokenizer", "t.json"}}},
+      {"table", {{"data.augment", "true"}, {"data.mixup", "0.2"}, {"data.skip_broken", "true"}}},
+      {"mail-sorter", {{"log.sample_every", "5"}, {"data.image_column", "file"}}},
       {"vae", {{"data.mixup", "0.2"}, {"training.label_smoothing", "0.1"}, {"data.tokenizer", "t.json"}}},
-      {"char-gpt", {{"data.mixup", "0.2"}, {"data.augment", "true"}}},
+      {"char-gpt", {{"data.mixup", "0.2"}, {"data.augment", "true"}, {"data.skip_broken", "true"}}},
       {"char-lstm", {{"data.mixup", "0.2"}}},
       {"gpt2", {{"data.mixup", "0.2"}}},
   };

@@ -14,9 +14,13 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
+#include "heddle/data/datasets.h"
 #include "heddle/data/preprocess.h"
+#include "heddle/data/records.h"
+#include "heddle/data/text.h"
 #include "heddle/train/model_file.h"
 #include "heddle/train/recipes/digits.h"
+#include "heddle/train/recipes/language.h"
 #include "heddle/train/trainer.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
@@ -75,7 +79,7 @@ class Recipes : public testing::Test {
 TEST_F(Recipes, NamesAreKnown) {
   std::set<std::string> names;
   for (const Recipe& recipe : recipes()) EXPECT_TRUE(names.insert(recipe.name).second);
-  EXPECT_EQ(names.size(), 8u);
+  EXPECT_EQ(names.size(), 10u);
   EXPECT_TRUE(
       contains(thrown_text<ValueError>([] { find_recipe("mnist"); }), "unknown recipe 'mnist'; known: mnist-mlp, "));
   Config c = small("mnist-mlp", {{"model.hiden", "3"}});
@@ -228,6 +232,55 @@ TEST_F(Recipes, TextOfItsOwn) {
   const std::unique_ptr<Task> task = make_task(c, host());
   EXPECT_GT(task->training().dataset->size(), 2000);
   EXPECT_EQ(task->training().tokens, 64);
+}
+
+// A packed text is the same training as the text, but for what its last block leaves out.
+TEST_F(Recipes, PackedText) {
+  const std::map<std::string, std::string> tiny = {
+      {"model.layers", "1"}, {"model.width", "8"}, {"model.context", "8"}, {"model.heads", "2"}};
+  const std::string contents = data::read_text(text);
+  const auto tokenizer = std::make_shared<data::CharTokenizer>(contents);
+  data::Preprocessing preprocessing;
+  preprocessing.tokenizer = tokenizer;
+  const std::vector<int32_t> tokens = tokenizer->encode(contents);
+  data::pack(*data::windows(data::token_stream(tokens), 16), runs / "text.rec", preprocessing.str());
+  Config c = small("char-gpt", tiny);
+  c.data.path = runs / "text.rec";
+  const auto blocks = static_cast<int64_t>(tokens.size() - 1) / 16;
+  const Corpus corpus = read_corpus(c, nullptr, nullptr);
+  EXPECT_EQ(corpus.training.size() + corpus.validation.size(), blocks * 16 + 1);
+  EXPECT_TRUE(std::equal(corpus.training.all->begin(), corpus.training.all->end(), tokens.begin()));
+  train_and_read(c);
+  c.data.tokenizer = "t.json";
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "is tokens already"));
+  c.data.tokenizer.clear();
+  EXPECT_TRUE(contains(
+      thrown_text<ValueError>([&] { read_corpus(c, std::make_shared<data::CharTokenizer>("other"), nullptr); }),
+      "its tokens are not those of the model's tokenizer"));
+  data::pack(*data::windows(data::token_stream(tokens), 16), c.data.path);
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { make_task(c, host()); }), "no tokenizer in it"));
+}
+
+// A file of digits holds one part: a share of it is held out, and nothing is left for a test.
+TEST_F(Recipes, PackedDigits) {
+  const data::Split split = data::read_mnist_folder(digits.path());
+  data::pack(*data::dataset_of(split.train), runs / "digits.rec");
+  for (const char* name : {"mnist-mlp", "mnist-cnn", "vae", "mail-sorter"}) {
+    Config c = small(name, {{"data.validation", "0.25"}});
+    c.data.path = runs / "digits.rec";
+    if (std::string(name) != "mnist-mlp" && std::string(name) != "vae") c.set("model.stages", "2,3,2");
+    const Evaluation e = train_and_read(c);
+    EXPECT_EQ(e.split, "validation") << name;
+    EXPECT_EQ(e.examples, 12) << name;
+    c.data.validation = 0;
+    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "holds no test images"));
+  }
+  const test::TemporaryFolder narrow;
+  test::write_mnist_folder(narrow, 48, 20, 20);
+  data::pack(*data::dataset_of(data::read_mnist_folder(narrow.path()).train), runs / "narrow.rec");
+  Config c = small("mnist-mlp", {});
+  c.data.path = runs / "narrow.rec";
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { make_task(c, host()); }), "images are (1, 20, 20) of 10 classes"));
 }
 
 TEST_F(Recipes, CifarNeedsItsFolder) {

@@ -75,7 +75,7 @@ function evaluations(run) {
 function bestEvaluation(run) { return evaluations(run).filter(e => e.loss !== null).reduce((a, b) => a === null || b.loss < a.loss ? b : a, null); }
 // Of all updates, as the terminal says it.
 function rate(run) { return run.speed.tokens_per_second ? ["tokens/s", run.speed.tokens_per_second] : ["samples/s", run.speed.samples_per_second ?? null]; }
-function state(run) { return run.done ? (run.done.event === "stopped" ? "stopped early" : "finished") : run.interrupted ? "interrupted" : "not finished"; }
+function state(run) { return run.done ? (run.done.stopped || run.done.event === "stopped" ? "stopped early" : "finished") : run.interrupted ? "interrupted" : "not finished"; }
 
 // [title, value, small print] of each figure of a run.
 function figures(run) {

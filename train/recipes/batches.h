@@ -14,4 +14,7 @@ namespace heddle::train {
 void for_each_batch(const data::DatasetPtr& dataset, int64_t size, std::vector<data::Transform> transforms,
                     DeviceContext& device, const std::function<void(const std::vector<Tensor>& batch)>& see);
 
+// As many examples as an evaluation takes at once: at most 500, fewer of large ones, by the first one of the dataset.
+int64_t evaluation_batch(const data::Dataset& dataset, const std::vector<data::Transform>& transforms);
+
 }  // namespace heddle::train

@@ -15,11 +15,16 @@ namespace heddle::train {
 
 class ImageClassifier : public ImageTask {
  public:
-  ImageClassifier(std::shared_ptr<nn::Module> model, ImageData data, const Config& config, DeviceContext& device);
+  // `head`: the pattern of the last layer's parameters, which begin anew where other weights are for other classes;
+  // empty: all weights have to fit.
+  ImageClassifier(std::shared_ptr<nn::Module> model, ImageData data, const Config& config, DeviceContext& device,
+                  std::string head = "");
   // Options that have no meaning for a recipe of this task.
   static std::vector<std::string> unused_options() { return {"data.tokenizer", "log.sample_every"}; }
   nn::Module& model() override { return *model_; }
   Tensor loss(const std::vector<Tensor>& batch) override;
+  bool predict(int64_t limit, const Callable<void(const Prediction& prediction)>& see) override;
+  void begin_with(const nn::StateDict& state) override;
 
  protected:
   Evaluation measure(const data::DatasetPtr& images) override {
@@ -31,6 +36,7 @@ class ImageClassifier : public ImageTask {
 
  private:
   std::shared_ptr<nn::Module> model_;
+  std::string head_;
   double label_smoothing_;
   bool mixes_;  // mixup: a training example has its share as a third array
 };

@@ -6,12 +6,6 @@
 #include "heddle/train/recipes/batches.h"
 
 namespace heddle::train {
-namespace {
-
-constexpr int64_t evaluation_batch = 500;
-
-}  // namespace
-
 ImageData hold_out(const data::DatasetPtr& all, const std::string& name, const Config& c) {
   ImageData images;
   data::DatasetPtr rest = all;
@@ -32,8 +26,14 @@ ImageData hold_out(const data::DatasetPtr& all, const std::string& name, const C
 }
 
 ImageTask::ImageTask(ImageData data, DeviceContext& device) : data_(std::move(data)), device_(device) {
-  for (data::Transform& transform : data_.preprocessing.make_transforms())
-    data_.training.transforms.push_back(std::move(transform));
+  std::vector<data::Transform>& all = data_.training.transforms;
+  const auto append = [&all](const std::vector<data::Transform>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
+  if (!data_.cuts) append(data_.preprocessing.make_geometry());
+  all.push_back(data::to_float());
+  append(data_.colours);
+  append(data_.preprocessing.make_normalisation());
 }
 
 Evaluation ImageTask::evaluate(int64_t limit) {
@@ -42,7 +42,7 @@ Evaluation ImageTask::evaluate(int64_t limit) {
 }
 
 Evaluation ImageTask::test(int64_t limit) {
-  return data_.validation ? measure_split("test", data_.test, limit) : Evaluation{};
+  return data_.validation && data_.test ? measure_split("test", data_.test, limit) : Evaluation{};
 }
 
 Evaluation ImageTask::measure_split(const char* split, const data::DatasetPtr& images, int64_t limit) {
@@ -53,7 +53,8 @@ Evaluation ImageTask::measure_split(const char* split, const data::DatasetPtr& i
 
 void ImageTask::for_each_batch(const data::DatasetPtr& images,
                                const std::function<void(const std::vector<Tensor>&)>& see) {
-  train::for_each_batch(images, evaluation_batch, data_.preprocessing.make_transforms(), device_, see);
+  const std::vector<data::Transform> transforms = data_.preprocessing.make_transforms();
+  train::for_each_batch(images, evaluation_batch(*images, transforms), transforms, device_, see);
 }
 
 }  // namespace heddle::train

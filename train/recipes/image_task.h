@@ -18,11 +18,14 @@
 namespace heddle::train {
 
 struct ImageData {
-  TrainingData training;  // its transforms are the augmentation, on pixels u8
-  data::DatasetPtr test;
+  TrainingData training;                  // its transforms are the augmentation, on pixels u8
+  data::DatasetPtr test = nullptr;        // null: there is none, and a part is held out
   data::DatasetPtr validation = nullptr;  // null: evaluations look at the test images
   int64_t classes = 10;
   data::Preprocessing preprocessing = {};  // of all images; stored with the model
+  bool cuts = false;                       // the augmentation gives images the size that the preprocessing gives others
+  std::vector<data::Transform> colours = {};  // augmentation of images in [0, 1]
+  std::vector<std::string> remarks = {};      // of Task::remarks()
 };
 
 // Of `all` training images the part that config.data.validation holds out, and of the rest as many as
@@ -35,6 +38,7 @@ class ImageTask : public Task {
   Evaluation evaluate(int64_t limit) final;
   Evaluation test(int64_t limit) final;
   Metadata metadata() const override { return {{"preprocessing", data_.preprocessing.str()}}; }
+  std::vector<std::string> remarks() const override { return data_.remarks; }
 
  protected:
   ImageTask(ImageData data, DeviceContext& device);
@@ -43,6 +47,8 @@ class ImageTask : public Task {
   // Calls see(batch) for all of them, in order.
   void for_each_batch(const data::DatasetPtr& images, const std::function<void(const std::vector<Tensor>& batch)>& see);
   ImageData& data() { return data_; }
+  // What the last figure of a run is of.
+  const data::DatasetPtr& tested() const { return data_.test ? data_.test : data_.validation; }
   DeviceContext& device() { return device_; }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <tuple>
 
 #include "heddle/core/base/error.h"
@@ -11,6 +12,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/functions/nn/losses.h"
 #include "heddle/data/preprocess.h"
+#include "heddle/data/records.h"
 #include "heddle/data/tokenizer_file.h"
 #include "heddle/nn/generate.h"
 #include "heddle/nn/metrics.h"
@@ -30,6 +32,46 @@ std::string own_source() {
   return text;
 }
 
+// The tokens of windows that lie side by side, as `heddle pack` makes them of a text.
+std::vector<int32_t> tokens_of(const data::RecordFile& records, const std::string& path) {
+  std::vector<int32_t> tokens;
+  data::Random random(0, 0, 0);
+  for (int64_t i = 0; i < records.size(); ++i) {
+    const data::Sample sample = records.get(i, random);
+    const bool fits = sample.size() == 2 && sample[0].dtype == DType::i32 && sample[0].shape.rank() == 1 &&
+                      sample[1].dtype == DType::i32 && sample[1].shape == sample[0].shape && sample[0].shape[0] > 0;
+    if (!fits)
+      throw IoError(
+          fmt::format("[text] {}: record {} is no block of a text; `heddle pack` makes such of a .txt file", path, i));
+    const std::span<const int32_t> block = sample[0].as<int32_t>();
+    tokens.insert(tokens.end(), block.begin(), block.end());
+    if (i + 1 == records.size()) tokens.push_back(sample[1].as<int32_t>().back());
+  }
+  return tokens;
+}
+
+Corpus read_records(const Config& c, const data::TokenizerPtr& stored) {
+  const std::string& path = c.data.path;
+  const data::RecordFile records(path);
+  if (!c.data.tokenizer.empty())
+    throw ValueError(fmt::format("[{}] --tokenizer {} has no meaning for {}, which is tokens already", c.run.recipe,
+                                 c.data.tokenizer, path));
+  data::Preprocessing packed;
+  if (!records.metadata().empty()) packed = data::Preprocessing::parse(records.metadata(), path);
+  if (!packed.tokenizer) throw IoError(fmt::format("[text] {}: no tokenizer in it; it is no packed text", path));
+  if (stored && stored->str() != packed.tokenizer->str())
+    throw ValueError(fmt::format("[text] {}: its tokens are not those of the model's tokenizer", path));
+  Corpus corpus{.name = path, .tokenizer = packed.tokenizer};
+  const std::vector<int32_t> tokens = tokens_of(records, path);
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= corpus.tokenizer->size())
+      throw IoError(
+          fmt::format("[text] {}: token {} is none of the {} of its tokenizer", path, token, corpus.tokenizer->size()));
+  }
+  std::tie(corpus.training, corpus.validation) = data::split_stream(data::token_stream(tokens), 1 - c.data.validation);
+  return corpus;
+}
+
 }  // namespace
 
 Corpus read_corpus(const Config& c, data::TokenizerPtr stored,
@@ -37,6 +79,7 @@ Corpus read_corpus(const Config& c, data::TokenizerPtr stored,
   if (c.data.validation == 0)
     throw ValueError(fmt::format(
         "[{}] --validation is 0, but a text has no test data: its last part has to be held out", c.run.recipe));
+  if (c.data.path.ends_with(".rec")) return read_records(c, stored);
   const std::string text = c.data.path.empty() ? own_source() : data::read_text(c.data.path);
   Corpus corpus;
   corpus.name = c.data.path.empty() ? "the project's own kernels" : c.data.path;

@@ -22,8 +22,9 @@ struct Corpus {
   data::TokenStream training, validation;
 };
 
-// The text of config.data.path, a file or a folder of .txt files; without one the project's own kernels. The tokenizer
-// is `stored`, or that of config.data.tokenizer (data/tokenizer_file.h), or `otherwise` made of the text.
+// The text of config.data.path, a file or a folder of .txt files, or a file of records of text, which brings its
+// tokenizer along; without one the project's own kernels. The tokenizer is `stored`, or that of config.data.tokenizer
+// (data/tokenizer_file.h), or `otherwise` made of the text.
 Corpus read_corpus(const Config& config, data::TokenizerPtr stored,
                    data::TokenizerPtr (*otherwise)(const std::string& text, const Config& config));
 

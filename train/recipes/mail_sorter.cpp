@@ -8,6 +8,7 @@
 #include "heddle/data/batcher.h"
 #include "heddle/train/recipes/digits.h"
 #include "heddle/train/recipes/image_classifier.h"
+#include "heddle/train/recipes/pictures.h"
 #include "heddle/train/recipes/recipes.h"
 #include "heddle/train/risk_coverage.h"
 
@@ -18,7 +19,8 @@ namespace {
 class MailSorter final : public ImageClassifier {
  public:
   explicit MailSorter(const TaskRequest& r)
-      : ImageClassifier(make_lenet(r.config, r.device), read_digits(r.config), r.config, r.device),
+      : ImageClassifier(make_lenet(r.config, {.channels = 1, .side = digit_side, .classes = 10}, r.device),
+                        read_digits(r.config), r.config, r.device),
         length_(r.config.model_value<Integer>("length")),
         threshold_(r.config.model_value<Number>("threshold")) {
     for (const data::DatasetPtr& images : {data().test, data().validation}) {
@@ -92,9 +94,13 @@ Recipe mail_sorter() {
   return {.name = "mail-sorter",
           .help = "digit strings with a reject option: a piece with a doubtful digit goes to a person",
           .model = std::move(model),
-          .unused = ImageClassifier::unused_options(),
+          .unused = joined(ImageClassifier::unused_options(), own_data_options()),
           .defaults = lenet_defaults,
-          .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<MailSorter>(r); }};
+          .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<MailSorter>(r); },
+          .predictor =
+              [](const TaskRequest& r) {
+                return image_predictor(r, make_lenet, {.channels = 1, .side = digit_side, .classes = 10});
+              }};
 }
 
 }  // namespace heddle::train

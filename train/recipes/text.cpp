@@ -47,7 +47,7 @@ Recipe char_gpt() {
   return {.name = "char-gpt",
           .help = "small GPT on the characters of a text",
           .model = gpt_model(4, 4, 128, 64, 0),
-          .unused = LanguageModel::unused_options(),
+          .unused = joined(LanguageModel::unused_options(), own_data_options()),
           .defaults =
               [](Config& c) {
                 c.data.validation = 0.1;
@@ -72,7 +72,7 @@ Recipe char_lstm() {
                     {"hidden", Integer{256}, "width of the states"},
                     {"context", Integer{64}, "tokens of a block"},
                     {"dropout", Number{0}, "between the layers"}},
-          .unused = LanguageModel::unused_options(),
+          .unused = joined(LanguageModel::unused_options(), own_data_options()),
           .defaults =
               [](Config& c) {
                 c.data.validation = 0.1;
@@ -103,7 +103,7 @@ Recipe gpt2() {
   return {.name = "gpt2",
           .help = "GPT-2 of 124 million parameters and its like, on byte pairs",
           .model = std::move(model),
-          .unused = LanguageModel::unused_options(),
+          .unused = joined(LanguageModel::unused_options(), own_data_options()),
           .defaults =
               [](Config& c) {
                 c.data.validation = 0.1;

@@ -69,7 +69,7 @@ Recipe vae() {
                      "widths of the encoder's hidden layers; the decoder's are the same backwards"},
                     {"latent", Integer{20}, "numbers that describe an image"},
                     {"beta", Number{1}, "weight of the divergence"}},
-          .unused = {"data.mixup", "data.tokenizer", "training.label_smoothing"},
+          .unused = joined({"data.mixup", "data.tokenizer", "training.label_smoothing"}, own_data_options()),
           .defaults =
               [](Config& c) {
                 c.training.epochs = 10;
