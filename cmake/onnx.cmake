@@ -1,4 +1,5 @@
-# The room onnx/: needs protobuf-lite, protoc and Debian's onnx.proto; HEDDLE_HAS_ONNX says whether it is there. What protoc makes stays inside of the library: a program may link its own ONNX.
+# The room onnx/: needs protobuf-lite, protoc and Debian's onnx.proto; HEDDLE_HAS_ONNX says whether it is there. What
+# protoc makes stays inside of the library: a program may link its own ONNX.
 find_path(HEDDLE_ONNX_PROTO onnx/onnx.proto)
 find_path(HEDDLE_PROTOBUF_INCLUDE google/protobuf/message_lite.h)
 find_library(HEDDLE_PROTOBUF_LITE protobuf-lite)
