@@ -131,9 +131,10 @@ struct Selection {
 class CertifySelection : public testing::TestWithParam<Selection> {};
 
 TEST_P(CertifySelection, SpillsNothing) {
-  std::vector<std::string> arguments = {"certify",           "--json", "--compilers",
-                                        GetParam().compiler, "--arch", GetParam().archs};
+  std::vector<std::string> arguments = {"certify"};  // names first: --arch takes all that follows
   arguments.insert(arguments.end(), GetParam().subjects.begin(), GetParam().subjects.end());
+  for (const char* option : {"--json", "--compilers", GetParam().compiler, "--arch", GetParam().archs})
+    arguments.emplace_back(option);
   const Finished run = run_heddle(arguments);
   if (run.exit_code == 2 && contains(run.err, "no compiler is installed")) GTEST_SKIP() << run.err;
   ASSERT_EQ(run.exit_code, 0) << run.err;
