@@ -162,6 +162,12 @@ std::string failure_of(const OnnxCase& c, DeviceContext& device) {
   return "";
 }
 
+// A device without f64, or without its functions, refuses them by name: some of Debian's data is in f64.
+bool lacks_f64(const std::string& failure, const Caps& caps) {
+  return (!caps.f64 && failure.find("(caps.f64)") != std::string::npos) ||
+         (!caps.f64_math && failure.find("(caps.f64_math)") != std::string::npos);
+}
+
 class OnnxCases : public testing::TestWithParam<std::tuple<const char*, size_t>> {};
 
 TEST_P(OnnxCases, Values) {
@@ -170,6 +176,7 @@ TEST_P(OnnxCases, Values) {
   DeviceContext& device = heddle::device(id);
   const std::string failure = failure_of(c, device);
   const std::string name = c.group + "/" + c.name;
+  if (lacks_f64(failure, device.caps())) return;
   const bool expected =
       not_run().count(name) != 0 || (device.id() == "reference:0" && not_run_on_reference().count(name) != 0);
   if (!expected)
