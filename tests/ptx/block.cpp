@@ -314,15 +314,15 @@ void Block::warp(const Op& op) {
 
 // From here on in this launch the word's bytes have records of their own, which begin as the word's.
 void Block::split(uint64_t word) {
-  std::atomic<uint64_t>& record = range_.words[word];
-  AccessRecord r = AccessRecord::of(record.load(std::memory_order_relaxed));
-  if (r.launch == launch_ && r.split) return;
-  if (r.launch == launch_) {
-    for (uint64_t i = 0; i < 4; ++i) range_.bytes[4 * word + i].store(r.bits(), std::memory_order_relaxed);
+  const AccessRecord seen = AccessRecord::of(range_.words[word].load(std::memory_order_acquire));
+  if (seen.launch == launch_ && seen.split) return;
+  HeldRecord held(range_.words[word]);
+  if (held.now.launch == launch_ && held.now.split) return;
+  if (held.now.launch == launch_) {
+    for (uint64_t i = 0; i < 4; ++i) range_.bytes[4 * word + i].store(held.now.bits(), std::memory_order_relaxed);
   }
-  r = {launch_};
-  r.split = true;
-  record.store(r.bits(), std::memory_order_relaxed);
+  held.now = {launch_};
+  held.now.split = true;
 }
 
 // ---- cp.async ----

@@ -22,9 +22,8 @@ struct LaunchShape {
   uint32_t dynamic_shared = 0;
 };
 
-// What is done to global memory. An invariant read is one by a cache that sees no writes of its own launch; a write of
-// what stands there changes nothing for those before it.
-enum class Touch : uint8_t { read, read_invariant, write, write_same, update };
+// What is done to global memory. An invariant read is one by a cache that sees no writes of its own launch.
+enum class Touch : uint8_t { read, read_invariant, write, update };
 
 // The lanes that an instruction works on.
 struct Active {
@@ -73,13 +72,7 @@ class Block {
   }
   void store_global(uint32_t lane, uint64_t address, const void* value, uint32_t bytes) {
     check_global(lane, address, bytes);
-    auto* to = reinterpret_cast<std::byte*>(address);
-    if (std::memcmp(to, value, bytes) == 0) {
-      note<Touch::write_same>(lane, address, bytes);
-    } else {
-      note<Touch::write>(lane, address, bytes);
-      std::memcpy(to, value, bytes);
-    }
+    note<Touch::write>(lane, address, bytes, static_cast<const std::byte*>(value));
   }
   std::byte* local(uint32_t lane, uint64_t address, uint32_t bytes) {
     if (address > program_->frame_bytes || bytes > program_->frame_bytes - address)
@@ -134,11 +127,13 @@ class Block {
     if (address & (bytes - 1)) misaligned(lane, address, bytes, "global");
   }
   template <Touch How>
-  void note(uint32_t lane, uint64_t address, uint32_t bytes);
+  void note(uint32_t lane, uint64_t address, uint32_t bytes, const std::byte* value = nullptr);
   template <Touch How>
-  void note_bytes(uint32_t lane, uint64_t address, uint32_t bytes);
+  void note_bytes(uint32_t lane, uint64_t address, uint32_t bytes, const std::byte* value);
   template <Touch How>
-  void note_in(std::atomic<uint64_t>& record, uint32_t lane, uint64_t address);
+  bool is_noted(const AccessRecord& record) const;
+  template <Touch How, uint32_t Bytes>
+  bool note_in(std::atomic<uint64_t>& record, uint32_t lane, uint64_t address, const std::byte* value);
   void split(uint64_t word);
   [[noreturn]] void race(uint32_t lane, uint64_t address, Touch how, const AccessRecord& met) const;
   std::string behind_parameter(uint64_t address) const;
@@ -170,45 +165,64 @@ class Block {
   std::vector<uint32_t> committed_;
 };
 
-// Notes an access, and compares it with those of other blocks.
+// Notes an access, compares it with those of other blocks, and writes the value of a Touch::write.
 template <Touch How>
-void Block::note(uint32_t lane, uint64_t address, uint32_t bytes) {
+void Block::note(uint32_t lane, uint64_t address, uint32_t bytes, const std::byte* value) {
   if (bytes < 4) {
     split((address - range_.begin) / 4);
-    return note_bytes<How>(lane, address, bytes);
+    return note_bytes<How>(lane, address, bytes, value);
   }
   for (uint64_t at = address; at < address + bytes; at += 4) {
-    std::atomic<uint64_t>& word = range_.words[(at - range_.begin) / 4];
-    const AccessRecord r = AccessRecord::of(word.load(std::memory_order_relaxed));
-    if (r.split && r.launch == launch_)
-      note_bytes<How>(lane, at, 4);
-    else
-      note_in<How>(word, lane, at);
+    if (!note_in<How, 4>(range_.words[(at - range_.begin) / 4], lane, at, value)) note_bytes<How>(lane, at, 4, value);
+    if constexpr (How == Touch::write) value += 4;
   }
 }
 
 template <Touch How>
-void Block::note_bytes(uint32_t lane, uint64_t address, uint32_t bytes) {
-  for (uint64_t at = address; at < address + bytes; ++at) note_in<How>(range_.bytes[at - range_.begin], lane, at);
+void Block::note_bytes(uint32_t lane, uint64_t address, uint32_t bytes, const std::byte* value) {
+  for (uint64_t at = address; at < address + bytes; ++at) {
+    note_in<How, 1>(range_.bytes[at - range_.begin], lane, at, value);
+    if constexpr (How == Touch::write) ++value;
+  }
 }
 
+// The block has done the same at this place before, and no other was there: nothing is to be compared.
 template <Touch How>
-void Block::note_in(std::atomic<uint64_t>& record, uint32_t lane, uint64_t address) {
-  const uint64_t before = record.load(std::memory_order_relaxed);
-  AccessRecord r = AccessRecord::of(before);
+bool Block::is_noted(const AccessRecord& r) const {
+  if (r.launch != launch_ || r.split) return false;
+  const bool mine = r.writer == number_, none = r.writer == AccessRecord::none;
+  if (How == Touch::write) return mine && !r.atomic && (r.reader == AccessRecord::none || r.reader == number_);
+  const bool read = r.reader == number_ || r.reader == AccessRecord::many;
+  return (How == Touch::read && read && (mine || none)) || (How == Touch::read_invariant && read && none);
+}
+
+// False where the record is of a word whose bytes have their own. The thread that holds a record compares and writes
+// the value, so that blocks which write one value at one moment are no race, and of two values one is found.
+template <Touch How, uint32_t Bytes>
+bool Block::note_in(std::atomic<uint64_t>& record, uint32_t lane, uint64_t address, const std::byte* value) {
+  auto* const to = reinterpret_cast<std::byte*>(address);
+  if (is_noted<How>(AccessRecord::of(record.load(std::memory_order_relaxed)))) {
+    if constexpr (How == Touch::write) std::memcpy(to, value, Bytes);
+    return true;
+  }
+  HeldRecord held(record);
+  AccessRecord& r = held.now;
   if (r.launch != launch_) r = {launch_};
+  if (r.split) return false;
   const bool foreign_write = r.writer != AccessRecord::none && r.writer != number_;
   if constexpr (How == Touch::read || How == Touch::read_invariant) {
     if (foreign_write || (How == Touch::read_invariant && r.writer != AccessRecord::none)) race(lane, address, How, r);
     r.reader = r.reader == AccessRecord::none || r.reader == number_ ? number_ : AccessRecord::many;
   } else {
     const bool together = How == Touch::update && r.atomic;
+    const bool same = How == Touch::write && std::memcmp(to, value, Bytes) == 0;
     const bool meets = (foreign_write && !together) || (r.reader != AccessRecord::none && r.reader != number_);
-    if (meets && How != Touch::write_same) race(lane, address, How, r);
+    if (meets && !same) race(lane, address, How, r);
+    if constexpr (How == Touch::write) std::memcpy(to, value, Bytes);
     r.atomic = How == Touch::update && (r.atomic || r.writer == AccessRecord::none);
     r.writer = foreign_write ? AccessRecord::many : number_;
   }
-  if (const uint64_t after = r.bits(); after != before) record.store(after, std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace heddle::ptx

@@ -5,8 +5,7 @@
 // a write of what stands there. A word of four bytes has one record until somebody touches less of it in a launch; then
 // its bytes have one each. Invariants: ranges are sorted and apart and begin at a word; a record counts in the launch
 // it names only, so a launch needs nothing cleared; records that nobody touches take no memory. Thread safety: ranges
-// may be added, removed and found by several threads; a record is read and written whole, and where two blocks meet at
-// one byte in the same moment one of them may be forgotten.
+// may be added, removed and found by several threads; a record is read whole, and changed by the one that holds it.
 #pragma once
 
 #include <atomic>
@@ -15,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 namespace heddle::ptx {
 
@@ -22,23 +22,46 @@ namespace heddle::ptx {
 struct AccessRecord {
   static constexpr uint32_t none = 0, many = 0xffffff;
   static constexpr uint32_t most_blocks = many - 1;  // of a launch; blocks count from 1 here
-  uint32_t launch = 0;                               // 14 bits
+  uint32_t launch = 0;                               // 13 bits
   uint32_t writer = none, reader = none;             // 24 bits each
   bool atomic = false;                               // the writer's operations were atomic
   bool split = false;                                // a word's: the records of its bytes count
 
-  static constexpr uint32_t most_launches = 0x3fff;
+  static constexpr uint64_t held = uint64_t{1} << 50;  // by a thread that changes it
+  static constexpr uint32_t most_launches = 0x1fff;
   static AccessRecord of(uint64_t bits) {
-    return {static_cast<uint32_t>(bits >> 50), static_cast<uint32_t>(bits >> 24 & 0xffffff),
+    return {static_cast<uint32_t>(bits >> 51), static_cast<uint32_t>(bits >> 24 & 0xffffff),
             static_cast<uint32_t>(bits & 0xffffff), (bits >> 48 & 1) != 0, (bits >> 49 & 1) != 0};
   }
   uint64_t bits() const {
-    return uint64_t{launch} << 50 | uint64_t{split} << 49 | uint64_t{atomic} << 48 | uint64_t{writer} << 24 |
+    return uint64_t{launch} << 51 | uint64_t{split} << 49 | uint64_t{atomic} << 48 | uint64_t{writer} << 24 |
            uint64_t{reader};
   }
 };
 
 using Records = std::atomic<uint64_t>*;
+
+// A record that this thread alone changes; what `now` is at the end is kept. Of one held by another it waits for the
+// few instructions that takes.
+class HeldRecord {
+ public:
+  explicit HeldRecord(std::atomic<uint64_t>& record) : record_(record) {
+    uint64_t bits = record.load(std::memory_order_relaxed) & ~AccessRecord::held;
+    while (!record.compare_exchange_weak(bits, bits | AccessRecord::held, std::memory_order_acquire)) {
+      if (bits & AccessRecord::held) std::this_thread::yield();
+      bits &= ~AccessRecord::held;
+    }
+    now = AccessRecord::of(bits);
+  }
+  ~HeldRecord() { record_.store(now.bits(), std::memory_order_release); }
+  HeldRecord(const HeldRecord&) = delete;
+  HeldRecord& operator=(const HeldRecord&) = delete;
+
+  AccessRecord now;
+
+ private:
+  std::atomic<uint64_t>& record_;
+};
 
 struct MemoryRange {
   uint64_t begin = 0, end = 0;

@@ -241,8 +241,12 @@ TEST(PtxFaults, BlocksThatDoNotRace) {
   Buffers m(64);
   m.run("red.global.add.u32 [%a], 1;\n", 2, 32);
   EXPECT_EQ(m.a[0], 164u) << "atomic operations";
-  m.run("st.global.u32 [%a], 7;\n", 2, 32);
-  EXPECT_EQ(m.a[0], 7u) << "the same value of all blocks";
+  // At one moment too, so many times: each launch's value is another than the last one's.
+  for (uint32_t i = 0; i < 400; ++i) {
+    const uint32_t value = i % 2 == 0 ? 7 : 9;
+    m.run("st.global.u32 [%a], " + std::to_string(value) + ";\n", 2, 32);
+    ASSERT_EQ(m.a[0], value) << "the same value of all blocks";
+  }
   // Bytes of one word by two blocks; what a launch wrote, another block of the next one reads.
   PtxRun run(
       text("cvt.u64.u32 %l2, %r3;\nadd.u64 %l2, %b, %l2;\nld.global.u32 %r5, [%l0];\nadd.u32 %r4, %r3, "
