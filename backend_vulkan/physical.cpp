@@ -210,7 +210,8 @@ void Physical::read_properties() {
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, head, {}};
   vkGetPhysicalDeviceProperties2(handle_, &properties);
 
-  if (has_driver) info_.driver = fmt::format("{} {}", driver.driverName, driver.driverInfo);
+  if (has_driver)
+    info_.driver = fmt::format("{}{}{}", driver.driverName, *driver.driverInfo ? " " : "", driver.driverInfo);
   read_limits(properties);
   Caps& caps = info_.caps;
   // 1 where lanes of a subgroup cannot exchange values: then it is of no use to kernels.
@@ -254,6 +255,7 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   const Quirks quirks(info_);
   // Mesa's gallivm counts the iterations of all loops of an invocation (LP_MAX_TGSI_LOOP_ITERATIONS).
   if (quirks.has(Quirk::loops_end_early)) caps.max_loop_iterations = 65535;
+  if (quirks.has(Quirk::loops_compile_slowly)) caps.max_loop_ops = 32;
   if (quirks.has(Quirk::texels_beat_buffers)) texels_ = choose_texels(limits);
   caps.texel_loads = texels_ != Texels::none;
   caps.texel_images = texels_ == Texels::storage;

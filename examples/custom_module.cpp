@@ -23,7 +23,7 @@ class GatedBlock : public nn::Module {
 };
 
 nn::Sequential make_network() {
-  return nn::Sequential(nn::Linear(2, 32), GatedBlock(32), GatedBlock(32), nn::Linear(32, 1));
+  return nn::Sequential{nn::Linear(2, 32), GatedBlock(32), GatedBlock(32), nn::Linear(32, 1)};
 }
 
 int main() {

@@ -119,6 +119,8 @@ class ModuleDict : public Module {
 
 // A list whose parts run one after the other:
 //   nn::Sequential model{nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10)};
+// Braces make the parts from left to right, so that a seed gives each layer the same weights whatever the compiler;
+// between parentheses GCC on x86-64 goes from right to left, and others do not.
 // Sequential(other) is another handle of `other`; a Sequential whose only part so far is one takes append().
 class Sequential : public ModuleList {
  public:

@@ -41,7 +41,8 @@ struct Caps {
   uint64_t max_allocation_bytes = 1ull << 30;  // largest single buffer
   uint64_t memory_bytes = 0;                   // 0 when unknown
   uint64_t max_loop_iterations =
-      UINT64_MAX;  // of all loops of one work item; llvmpipe ends loops in silence after 65535
+      UINT64_MAX;                      // of all loops of one work item; llvmpipe ends loops in silence after 65535
+  uint32_t max_loop_ops = UINT32_MAX;  // operations of one element that a loop over elements may hold in a fused kernel
   bool unified_memory = false;
   bool texel_loads = false;   // Vulkan: kernels read through texel buffers (llvmpipe, where loads from storage buffers
                               // are loops over the lanes)

@@ -9,7 +9,8 @@ namespace heddle {
 namespace {
 
 constexpr std::string_view pocl = "Portable Computing Language", rusticl = "rusticl", intel = "Intel(R) OpenCL",
-                           lavapipe = "llvmpipe Mesa", oclgrind = "Oclgrind Oclgrind";
+                           lavapipe = "llvmpipe Mesa", oclgrind = "Oclgrind Oclgrind",
+                           swiftshader = "SwiftShader driver";
 
 constexpr QuirkRow table[] = {
     {.quirk = Quirk::lanes_are_loops,
@@ -65,6 +66,14 @@ constexpr QuirkRow table[] = {
      .what = "As lavapipe.",
      .act = "As for lavapipe.",
      .test = "LongReduction.RowsOfAnyLength"},
+    {.quirk = Quirk::loops_compile_slowly,
+     .name = "loops-compile-slowly",
+     .backend = "vulkan",
+     .driver = swiftshader,
+     .what = "Compiles a long straight line of code inside of a loop for minutes, and outside of one in a second.",
+     .act = "A reduction takes the operations before it into its kernel only while its loop stays short "
+            "(Caps::max_loop_ops).",
+     .test = "Distributions.GammaAndWhatIsMadeOfIt"},
     {.quirk = Quirk::texels_beat_buffers,
      .name = "texels-beat-buffers",
      .backend = "vulkan",

@@ -19,21 +19,22 @@ namespace heddle {
 
 enum class Quirk : uint8_t {
   everywhere,
-  computes_wrong,       // the device is refused by name; HEDDLE_REFUSED_DRIVERS=1 opens it
-  lanes_are_loops,      // Machine::cpu_loops
-  lanes_are_vectors,    // Machine::cpu_lanes
-  loops_end_early,      // Caps::max_loop_iterations
-  texels_beat_buffers,  // Caps::texel_loads
-  units_not_counted,    // Caps::compute_units is the machine's
-  runs_at_once,         // Caps::async and uploads_beside are false
-  group_size_wrong,     // CL_KERNEL_WORK_GROUP_SIZE is not asked
-  times_out_of_order,   // a command may end before it begins, or begin before the one before it ended
-  caches_binaries,      // programs are not kept by Heddle too
-  compiles_one_by_one,  // one thread builds programs
-  reads_whole_header,   // programs bring the declarations that they need
-  sinks_instructions,   // LLVM is told not to
-  contracts_freely,     // programs are built without contraction
-  unloads_kernels,      // machine code is held
+  computes_wrong,        // the device is refused by name; HEDDLE_REFUSED_DRIVERS=1 opens it
+  lanes_are_loops,       // Machine::cpu_loops
+  lanes_are_vectors,     // Machine::cpu_lanes
+  loops_end_early,       // Caps::max_loop_iterations
+  loops_compile_slowly,  // Caps::max_loop_ops
+  texels_beat_buffers,   // Caps::texel_loads
+  units_not_counted,     // Caps::compute_units is the machine's
+  runs_at_once,          // Caps::async and uploads_beside are false
+  group_size_wrong,      // CL_KERNEL_WORK_GROUP_SIZE is not asked
+  times_out_of_order,    // a command may end before it begins, or begin before the one before it ended
+  caches_binaries,       // programs are not kept by Heddle too
+  compiles_one_by_one,   // one thread builds programs
+  reads_whole_header,    // programs bring the declarations that they need
+  sinks_instructions,    // LLVM is told not to
+  contracts_freely,      // programs are built without contraction
+  unloads_kernels,       // machine code is held
 };
 
 // As many numbers as a driver's version has, {22, 3, 6}; the rest are 0.

@@ -43,7 +43,8 @@ Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, cons
   Plan plan;
   const ScheduleLimits limits{.max_bindings = caps.max_bindings,
                               .passes = fuse ? passes : passes.without(Pass::fuse),
-                              .counted_loops = caps.max_loop_iterations < UINT64_MAX};
+                              .counted_loops = caps.max_loop_iterations < UINT64_MAX,
+                              .max_loop_ops = caps.max_loop_ops};
   const BodyPlanner bodies{
       [&](const Graph& body) { return prepare(body, caps, fuse, passes); },
       [&](Graph body) { return make_plan(std::move(body), caps, fuse, passes); },

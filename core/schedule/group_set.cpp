@@ -7,8 +7,20 @@
 #include "heddle/core/schedule/hazards.h"
 
 namespace heddle {
+namespace {
 
-bool GroupSet::fits(const Group& group) const { return fits_kernel(graph, free_nodes, group, limits.max_bindings); }
+// Operations of one element that the loops over the group's rows hold.
+size_t ops_in_loops(const Group& group) {
+  if (group.kind != GroupKind::reduce) return 0;
+  const auto in_rows = [](const Member& member) { return member.level == Level::full; };
+  return group.inlined.size() + static_cast<size_t>(std::ranges::count_if(group.members, in_rows));
+}
+
+}  // namespace
+
+bool GroupSet::fits(const Group& group) const {
+  return ops_in_loops(group) <= limits.max_loop_ops && fits_kernel(graph, free_nodes, group, limits.max_bindings);
+}
 
 void GroupSet::add(Group group) {
   for (const Member& member : group.members) group_of[member.node] = static_cast<int>(groups.size());

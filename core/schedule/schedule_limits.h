@@ -13,6 +13,7 @@ struct ScheduleLimits {
   PassSet passes = PassSet::all();  // fuse (without it one kernel a vertex: eager mode and tests), siblings, cheap
   // A driver ends long loops: loops of a user's text stay out of loops over rows and products.
   bool counted_loops = false;
+  uint32_t max_loop_ops = UINT32_MAX;  // Caps::max_loop_ops
 };
 
 }  // namespace heddle

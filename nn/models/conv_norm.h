@@ -23,8 +23,8 @@ Conv2d padded_conv(const ConvSize& size, const ParameterOptions& parameters);
 // Named "0" and "1"; what `activation` is follows as "2".
 template <std::derived_from<Module>... Activation>
 Sequential conv_norm(const ConvSize& size, const ParameterOptions& parameters, Activation... activation) {
-  return Sequential(padded_conv(size, parameters), BatchNorm(size.out, {.device = parameters.device}),
-                    std::move(activation)...);
+  return Sequential{padded_conv(size, parameters), BatchNorm(size.out, {.device = parameters.device}),
+                    std::move(activation)...};
 }
 
 }  // namespace heddle::nn

@@ -28,9 +28,9 @@ Sequential make_classifier(const LeNetOptions& o, const ParameterOptions& p) {
     throw ValueError(fmt::format("[LeNet] nothing is left of a {}x{} image after {} stages that halve it", o.height,
                                  o.width, o.stages.size()));
   const int64_t in = parameter_shape("LeNet", {o.stages.back(), height, width}).numel();
-  return Sequential(Flatten(), Linear(in, o.hidden, {.device = p.device, .generator = p.generator}), ReLU(),
+  return Sequential{Flatten(), Linear(in, o.hidden, {.device = p.device, .generator = p.generator}), ReLU(),
                     Dropout(o.dropout, {.generator = p.generator}),
-                    Linear(o.hidden, o.classes, {.device = p.device, .generator = p.generator}));
+                    Linear(o.hidden, o.classes, {.device = p.device, .generator = p.generator})};
 }
 
 }  // namespace

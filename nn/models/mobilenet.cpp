@@ -86,7 +86,7 @@ std::vector<InvertedResiduals> MobileNetV2Options::usual_stages() {
 MobileNetV2::MobileNetV2(const MobileNetV2Options& o, const ParameterOptions& p)
     : Module("MobileNetV2"),
       features_(add("features", make_features(checked(o), p))),
-      classifier_(add("classifier", Sequential(Dropout(o.dropout, {.generator = p.generator}), make_head(o, p)))) {}
+      classifier_(add("classifier", Sequential{Dropout(o.dropout, {.generator = p.generator}), make_head(o, p)})) {}
 
 Tensor MobileNetV2::forward(const Tensor& images) { return classifier_(mean(features_(images), {-2, -1})); }
 

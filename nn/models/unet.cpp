@@ -61,8 +61,8 @@ UNet::UNet(const UNetOptions& o, const ParameterOptions& p)
       head_(conv(o.width * o.multipliers.front(), o.out, 3, 1, p)) {
   if (o.time) {
     time_ = std::make_shared<Sequential>(
-        add("time", Sequential(Linear(o.width, time_width(o), {.device = p.device, .generator = p.generator}), SiLU(),
-                               Linear(time_width(o), time_width(o), {.device = p.device, .generator = p.generator}))));
+        add("time", Sequential{Linear(o.width, time_width(o), {.device = p.device, .generator = p.generator}), SiLU(),
+                               Linear(time_width(o), time_width(o), {.device = p.device, .generator = p.generator})}));
   }
   int64_t in = o.width;
   for (size_t level = 0; level < o.multipliers.size(); ++level) {

@@ -9,6 +9,7 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/graph/philox.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/nn/models/conv_norm.h"
 #include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/devices.h"
@@ -202,6 +203,28 @@ INSTANTIATE_TEST_SUITE_P(All, ModelsOnDevices,
                            const std::string& id = std::get<0>(param_info.param);
                            return id.substr(0, id.find(':')) + std::get<1>(param_info.param).name;
                          });
+
+// A seed gives the same first weights whatever the compiler: layers draw in the order of their names.
+TEST(ModelWeights, AreDrawnInOrder) {
+  Generator of_model{7}, of_layers{7};
+  const nn::LeNetOptions sizes{.height = 4, .width = 6, .stages = {2}, .hidden = 5, .classes = 3};
+  const nn::LeNet model(sizes, {.device = reference(), .generator = &of_model});
+  const nn::Conv2d conv = nn::padded_conv({.in = 1, .out = 2}, {.device = reference(), .generator = &of_layers});
+  const nn::Linear hidden(12, 5, {.device = reference(), .generator = &of_layers});
+  const nn::Linear last(5, 3, {.device = reference(), .generator = &of_layers});
+  nn::NamedTensors layers;
+  for (const nn::Module* layer : {static_cast<const nn::Module*>(&conv), static_cast<const nn::Module*>(&hidden),
+                                  static_cast<const nn::Module*>(&last)}) {
+    for (const auto& [name, values] : layer->named_parameters()) layers.emplace_back(name, values);
+  }
+  nn::NamedTensors drawn;
+  for (const auto& [name, values] : model.named_parameters()) {
+    if (name.find("features.0.1.") == name.npos) drawn.emplace_back(name, values);  // but for batch norm's
+  }
+  ASSERT_EQ(drawn.size(), layers.size());
+  for (size_t i = 0; i < drawn.size(); ++i)
+    EXPECT_EQ(drawn[i].second.to_vector<float>(), layers[i].second.to_vector<float>()) << drawn[i].first;
+}
 
 TEST(ModelErrors, NameWhatDoesNotFit) {
   expect_error<ValueError>([] { nn::Gpt({.heads = 5, .width = 8}, {.device = reference()}); }, {"5 heads", "width 8"});

@@ -13,7 +13,7 @@ struct Small : nn::Module {
   Small() : Module("Small") { counter = add_buffer("counter", f32({7}, Shape{1})); }
   nn::Linear fc1 = add("fc1", nn::Linear(3, 4, {.device = reference()}));
   nn::Sequential tail = add(
-      "tail", nn::Sequential(nn::ReLU(), nn::Dropout(0.5), nn::Linear(4, 2, {.bias = false, .device = reference()})));
+      "tail", nn::Sequential{nn::ReLU(), nn::Dropout(0.5), nn::Linear(4, 2, {.bias = false, .device = reference()})});
   Tensor counter;
   Tensor forward(const Tensor& x) override { return tail(fc1(x)); }
 };
@@ -44,7 +44,7 @@ TEST(Module, CopiesShareParameters) {
 
 TEST(Module, TiedParametersCountOnce) {
   const nn::Linear shared(3, 3, {.bias = false, .device = reference()});
-  nn::Sequential twice(shared, shared);
+  nn::Sequential twice{shared, shared};
   EXPECT_EQ(twice.named_parameters().size(), 2u);
   EXPECT_EQ(twice.parameters().size(), 1u);
   EXPECT_EQ(twice.parameter_count(), 9);

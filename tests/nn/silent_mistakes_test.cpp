@@ -67,7 +67,7 @@ TEST(SilentMistakes, PartsThatWereNeverAdded) {
   EXPECT_EQ(said_by(frozen, 2), "");
   ByTensor by_tensor;
   EXPECT_EQ(said_by(by_tensor, 2), "");
-  nn::Sequential deep(linear(3, 3), nn::Sequential(linear(3, 3), nn::ReLU()));
+  nn::Sequential deep{linear(3, 3), nn::Sequential{linear(3, 3), nn::ReLU()}};
   EXPECT_EQ(said_by(deep, 2), "");
   EXPECT_EQ(said_by(forgetful.inner, 1), "");
 }

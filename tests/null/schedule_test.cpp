@@ -159,6 +159,21 @@ TEST(Fusion, ElementwiseReduceElementwiseIsOneKernel) {
   EXPECT_EQ(kernels_of_pending(), 1u);
 }
 
+// Some drivers compile long loops slowly: the operations before a reduction are then kernels of their own.
+TEST(Fusion, LoopsHoldNoMoreThanTheDeviceSays) {
+  const Tensor x = leaf({30, 50});
+  Tensor y = x;
+  for (int i = 0; i < 20; ++i) y = sin(y) * 0.5;
+  const Tensor rows = sum(y, {1});
+  Caps caps = null_device().caps();
+  EXPECT_EQ(test::planned_pending(caps).kernels.size(), 1u);
+  caps.max_loop_ops = 8;
+  const Plan plan = test::planned_pending(caps);
+  ASSERT_EQ(plan.kernels.size(), 2u);
+  const auto in_loop = [](const Member& member) { return member.level == Level::full; };
+  for (const Group& group : plan.scheduled.groups) EXPECT_LE(std::ranges::count_if(group.members, in_loop), 8);
+}
+
 TEST(Fusion, SoftmaxAndLayerNormAreOneKernel) {
   const Tensor x = leaf({6, 9});
   {

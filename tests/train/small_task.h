@@ -64,8 +64,8 @@ class SmallTask final : public Task {
  private:
   static nn::Sequential made(uint64_t seed, double dropout, DeviceContext& device) {
     manual_seed(seed);
-    return nn::Sequential(nn::Linear(5, 16, {.device = device}), nn::Tanh(), nn::Dropout(dropout),
-                          nn::Linear(16, 3, {.device = device}));
+    return nn::Sequential{nn::Linear(5, 16, {.device = device}), nn::Tanh(), nn::Dropout(dropout),
+                          nn::Linear(16, 3, {.device = device})};
   }
 
   DeviceContext& device_;

@@ -108,7 +108,7 @@ TEST(Place, FunctionsAreStillValues) {
 
 struct Net : nn::Module {
   nn::Linear fc = add("fc", nn::Linear(3, 2, {.device = reference()}));
-  nn::Sequential tail = add("tail", nn::Sequential(nn::ReLU(), nn::Dropout(0.1)));
+  nn::Sequential tail = add("tail", nn::Sequential{nn::ReLU(), nn::Dropout(0.1)});
   Tensor forward(const Tensor& x) override {
     const Tensor y = fc(x);
     return tail(y) * 2;
@@ -133,7 +133,7 @@ TEST(Place, ModelsOfTheLibraryAreProgramsWrittenWithIt) {
 }
 
 TEST(Place, LayersOfTheLibraryNameTheLineThatCallsThem) {
-  nn::Sequential net(nn::Linear(3, 2, {.device = reference()}), nn::Tanh());
+  nn::Sequential net{nn::Linear(3, 2, {.device = reference()}), nn::Tanh()};
   const Tensor y = net(f32({5, 3}));
   EXPECT_EQ(place(y), here(__LINE__ - 1));
   const Tensor z = checkpoint(nn::Tanh(), y);

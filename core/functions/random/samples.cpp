@@ -1,4 +1,5 @@
-// Gamma numbers and what is made of them, Poisson numbers.
+// Gamma numbers and what is made of them, Poisson numbers. A statement draws once: in which order the parts of an
+// expression draw is the compiler's choice.
 #include "heddle/core/functions/random/samples.h"
 
 #include <fmt/format.h>
@@ -123,15 +124,16 @@ Tensor chi_squared(const Tensor& freedom, Generator* generator, Caller caller) {
 Tensor student_t(const Tensor& freedom, Generator* generator, Caller caller) {
   const CallerScope scope(caller);
   const Tensor n = parameter("student_t", freedom);
-  return normal(n.shape(), 0, 1, &n.device(), generator) * rsqrt(2 * standard(0.5 * n, generator) / n);
+  const Tensor x = normal(n.shape(), 0, 1, &n.device(), generator);
+  return x * rsqrt(2 * standard(0.5 * n, generator) / n);
 }
 
 Tensor poisson(const Tensor& rate, Generator* generator, Caller caller) {
   const CallerScope scope(caller);
   const Tensor r = parameter("poisson", rate), possible = r >= 0 && !isinf(r), small = r < 10;
-  const Tensor draw = where(small, poisson_by_inversion(where(possible && small, r, 0), generator),
-                            poisson_by_rejection(where(possible && !small, r, 10), generator));
-  return where(possible, draw, std::numeric_limits<double>::quiet_NaN());
+  const Tensor few = poisson_by_inversion(where(possible && small, r, 0), generator),
+               many = poisson_by_rejection(where(possible && !small, r, 10), generator);
+  return where(possible, where(small, few, many), std::numeric_limits<double>::quiet_NaN());
 }
 
 }  // namespace heddle
