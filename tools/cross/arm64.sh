@@ -2,7 +2,7 @@
 # Heddle for 64-bit ARM Linux, made and tested on another machine: cross-built against an arm64 Debian in a folder, run
 # there by qemu-user with that Debian's PoCL and lavapipe.
 #   tools/cross.sh arm64                         builds, and packs build/heddle-arm64.tar.gz for other arm64 Linuxes
-#   tools/cross.sh arm64 test                    then unit, null, and losses of mnist-mlp:50
+#   tools/cross.sh arm64 test                    then unit, null, and losses of mnist-mlp:50 and mnist-cnn:5
 #   tools/cross.sh arm64 losses RECIPE:STEPS...  of the packed program there beside this machine's, on both drivers
 #   tools/cross.sh arm64 conformance FILTER      conformance tests there (qemu is about ten times slower)
 #   tools/cross.sh arm64 run COMMAND...          a command in that system, in this repository's folder
@@ -187,7 +187,7 @@ case ${1:-build} in
     for group in unit null; do
       inside $build/bin/heddle_tests_$group --gtest_brief=1 || { echo "cross: $group failed" >&2; failed=1; }
     done
-    all_losses mnist-mlp:50 || failed=1
+    all_losses mnist-mlp:50 mnist-cnn:5 || failed=1
     exit $failed
     ;;
   losses)
