@@ -24,7 +24,7 @@ using onnx::parse_model;
 
 const Wire x = port("x", f32, {2}), y = port("y", f32, {2});
 
-onnx::ModelFile parsed(const std::string& bytes) { return parse_model(bytes, "net.onnx", "."); }
+onnx::ModelFile parsed(const std::string& bytes) { return parse_model(bytes, "net.onnx", {"."}); }
 Model made(const std::string& bytes, onnx::LoadOptions options = {}) {
   return Model(parsed(bytes), std::move(options));
 }
