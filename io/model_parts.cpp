@@ -10,6 +10,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/integers.h"
 #include "heddle/core/base/parse_json.h"
+#include "heddle/io/little_endian.h"
 #include "heddle/io/model_upgrade.h"
 
 namespace heddle {
@@ -21,12 +22,6 @@ constexpr std::string_view magic = "HDLPARTS";
 constexpr uint64_t head_bytes = 64;
 constexpr std::array<std::string_view, part_kind_count> kind_names = {
     "graph", "weights", "image", "preprocessing", "labels", "tokenizer", "metrics", "lineage", "golden"};
-
-uint64_t little_endian(std::span<const uint8_t> bytes) {
-  uint64_t value = 0;
-  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | bytes[i];
-  return value;
-}
 
 bool all_zero(std::span<const uint8_t> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](uint8_t b) { return b == 0; });

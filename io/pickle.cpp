@@ -9,6 +9,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/shortened.h"
+#include "heddle/io/little_endian.h"
 
 namespace heddle {
 namespace {
@@ -96,12 +97,7 @@ class Machine {
     return taken;
   }
   uint8_t byte() { return bytes(1)[0]; }
-  uint64_t little_endian(size_t width) {
-    uint64_t value = 0;
-    const Bytes raw = bytes(width);
-    for (size_t i = width; i-- > 0;) value = value << 8 | raw[i];
-    return value;
-  }
+  uint64_t number(size_t width) { return little_endian(bytes(width)); }
   std::string_view text(uint64_t length) {
     const Bytes raw = bytes(length);
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
@@ -197,7 +193,7 @@ class Machine {
       bytes(width);
       return push_text(Kind::bytes, {reinterpret_cast<const char*>(in_.data()) + at_ - width, width});
     }
-    const uint64_t raw = little_endian(width);
+    const uint64_t raw = number(width);
     const int unused = 64 - 8 * static_cast<int>(width);
     push_integer(width == 0 ? 0 : static_cast<int64_t>(raw << unused) >> unused);
   }
@@ -245,11 +241,11 @@ class Machine {
       case newfalse:
         return push_integer(op == newtrue ? 1 : 0, Kind::boolean);
       case binint:
-        return push_integer(static_cast<int32_t>(static_cast<uint32_t>(little_endian(4))));
+        return push_integer(static_cast<int32_t>(static_cast<uint32_t>(number(4))));
       case binint1:
         return push_integer(byte());
       case binint2:
-        return push_integer(static_cast<int64_t>(little_endian(2)));
+        return push_integer(static_cast<int64_t>(number(2)));
       case long1:
         return push_long(byte());
       case binfloat:
@@ -279,11 +275,11 @@ class Machine {
       case binget:
         return get(byte());
       case long_binget:
-        return get(little_endian(4));
+        return get(number(4));
       case binput:
         return put(byte());
       case long_binput:
-        return put(little_endian(4));
+        return put(number(4));
       case memoize:
         return put(memo_.size());
       default:
@@ -298,15 +294,15 @@ class Machine {
         return push_text(Kind::text, text(byte()));
       case binstring:
       case binunicode:
-        return push_text(Kind::text, text(little_endian(4)));
+        return push_text(Kind::text, text(number(4)));
       case binunicode8:
-        return push_text(Kind::text, text(little_endian(8)));
+        return push_text(Kind::text, text(number(8)));
       case short_binbytes:
         return push_text(Kind::bytes, text(byte()));
       case binbytes:
-        return push_text(Kind::bytes, text(little_endian(4)));
+        return push_text(Kind::bytes, text(number(4)));
       case binbytes8:
-        return push_text(Kind::bytes, text(little_endian(8)));
+        return push_text(Kind::bytes, text(number(8)));
       default:
         return container_step(op);
     }

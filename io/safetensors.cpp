@@ -14,6 +14,7 @@
 #include "heddle/core/base/parse_json.h"
 #include "heddle/core/device/context.h"
 #include "heddle/io/atomic_file.h"
+#include "heddle/io/little_endian.h"
 #include "heddle/io/read_file.h"
 
 namespace heddle {
@@ -137,12 +138,6 @@ void check_cover(const Reader& reader, std::vector<Entry>& entries, uint64_t dat
   if (at != data_bytes) reader.fail("{} bytes after the last tensor belong to nothing", data_bytes - at);
 }
 
-uint64_t little_endian(const uint8_t* p) {
-  uint64_t value = 0;
-  for (int i = 7; i >= 0; --i) value = value << 8 | p[i];
-  return value;
-}
-
 }  // namespace
 
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
@@ -202,7 +197,7 @@ SafetensorsBytes read_safetensors(const std::string& path) {
   result.file = read_file(path, "safetensors");
   std::vector<uint8_t>& bytes = result.file;
   if (bytes.size() < 8) reader.fail("truncated: {} bytes, expected at least 8", bytes.size());
-  const uint64_t length = little_endian(bytes.data());
+  const uint64_t length = little_endian({bytes.data(), 8});
   if (length > max_header_bytes)
     reader.fail("the header's length is {} bytes, at most {} are allowed; not a safetensors file?", length,
                 max_header_bytes);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "heddle/core/device/context.h"
+#include "heddle/onnx/package.h"
 #include "heddle/onnx/parse.h"
 
 namespace heddle::onnx {
@@ -149,7 +150,13 @@ std::vector<std::string> Model::waited() const {
   return {state_->notes.waits.begin(), state_->notes.waits.end()};
 }
 
-Model load(const std::string& path, LoadOptions options) { return Model(read_model(path), std::move(options)); }
-Report inspect(const std::string& path, const CustomOps& custom) { return report_on(read_model(path), custom); }
+namespace {
+
+ModelFile read_any(const std::string& path) { return is_package(path) ? read_package(path) : read_model(path); }
+
+}  // namespace
+
+Model load(const std::string& path, LoadOptions options) { return Model(read_any(path), std::move(options)); }
+Report inspect(const std::string& path, const CustomOps& custom) { return report_on(read_any(path), custom); }
 
 }  // namespace heddle::onnx

@@ -17,9 +17,10 @@ Made by `heddle import --ops` from `onnx/ops/*.inc`; a test fails when this file
 docs/onnx.md` mends it).
 
 `heddle import net.onnx` says what a model takes and gives and names every node that cannot run, before anything runs;
-`heddle run net.onnx --input x=x.npy --output out` runs it; `onnx::load()` (`onnx/import.h`) is the same in C++, and can
-be called inside `compile()`. There is no executor for it: a call goes through the graph and calls the public functions
-(`docs/ops.md`).
+`heddle run net.onnx --input x=x.npy --output out` runs it. `heddle import net.onnx -o net.heddle` makes one file of the
+model and the files of its weights, which runs alike (`onnx/package.h`). `onnx::load()` (`onnx/import.h`) is the same in
+C++, and can be called inside `compile()`. There is no executor for it: a call goes through the graph and calls the
+public functions (`docs/ops.md`).
 
 - **opsets**: from the first to the last for which the row holds; without a last one the op did not change up to opset
   {}. The table is meant for opsets from 6 on; of older ones it has what did not change.

@@ -2,18 +2,13 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <onnx.pb.h>
-
-#include <cstring>
-#include <limits>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/path.h"
 #include "heddle/core/base/shortened.h"
 #include "heddle/io/read_file.h"
 #include "heddle/onnx/check.h"
-#include "heddle/onnx/external.h"
+#include "heddle/onnx/proto.h"
 #include "heddle/onnx/wire.h"
 
 namespace heddle::onnx {
@@ -22,112 +17,6 @@ namespace {
 using ::onnx::AttributeProto;
 using ::onnx::GraphProto;
 using ::onnx::NodeProto;
-using ::onnx::TensorProto;
-
-struct Source {
-  const std::string& path;
-  const std::string& folder;
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw IoError(fmt::format("[onnx] {}: {}", path, shortened(what, 400)));
-  }
-};
-
-Shape shape_of(const TensorProto& tensor, const Source& source) {
-  if (tensor.dims_size() > Shape::max_rank)
-    source.fail(fmt::format("tensor '{}' has {} dimensions; {} is the most", tensor.name(), tensor.dims_size(),
-                            Shape::max_rank));
-  uint64_t elements = 1;
-  bool empty = false;
-  for (const int64_t dim : tensor.dims()) {
-    if (dim < 0) source.fail(fmt::format("tensor '{}' has a dimension of {}", tensor.name(), dim));
-    empty = empty || dim == 0;
-    if (dim > 0 && elements > (uint64_t{1} << 62) / static_cast<uint64_t>(dim))
-      source.fail(fmt::format("the dimensions of tensor '{}' overflow", tensor.name()));
-    if (dim > 0) elements *= static_cast<uint64_t>(dim);
-  }
-  return Shape(std::vector<int64_t>(tensor.dims().begin(), tensor.dims().end()));
-}
-
-ExternalPlace external_place(const TensorProto& tensor, const Source& source) {
-  ExternalPlace place;
-  for (const auto& entry : tensor.external_data()) {
-    if (entry.key() == "location") {
-      place.location = entry.value();
-      continue;
-    }
-    if (entry.key() != "offset" && entry.key() != "length") continue;
-    const std::string& text = entry.value();
-    if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos)
-      source.fail(fmt::format("{} '{}' of tensor '{}' is no number of bytes", entry.key(), text, tensor.name()));
-    (entry.key() == "offset" ? place.offset : place.length.emplace()) = std::stoull(text);
-  }
-  return place;
-}
-
-template <class Values>
-void copy_values(std::string& bytes, size_t width, const Values& values) {
-  for (int i = 0; i < values.size(); ++i) {
-    const auto value = values.Get(i);
-    std::memcpy(bytes.data() + static_cast<size_t>(i) * width, &value, width);
-  }
-}
-
-int listed(const TensorProto& tensor, Type type) {
-  switch (type) {
-    case Type::f32:
-      return tensor.float_data_size();
-    case Type::f64:
-      return tensor.double_data_size();
-    case Type::i64:
-      return tensor.int64_data_size();
-    case Type::u32:
-    case Type::u64:
-      return tensor.uint64_data_size();
-    default:
-      return tensor.int32_data_size();
-  }
-}
-
-std::string listed_bytes(const TensorProto& tensor, Type type, uint64_t bytes) {
-  std::string result(static_cast<size_t>(bytes), '\0');
-  if (type == Type::f32)
-    copy_values(result, 4, tensor.float_data());
-  else if (type == Type::f64)
-    copy_values(result, 8, tensor.double_data());
-  else if (type == Type::i64)
-    copy_values(result, 8, tensor.int64_data());
-  else if (type == Type::u32 || type == Type::u64)
-    copy_values(result, size_of(type), tensor.uint64_data());
-  else
-    copy_values(result, size_of(type), tensor.int32_data());
-  return result;
-}
-
-HostTensor tensor_of(const TensorProto& tensor, const Source& source) {
-  HostTensor result{static_cast<Type>(tensor.data_type()), shape_of(tensor, source), nullptr};
-  if (!is_held(result.type)) return result;  // what uses it is reported
-  if (tensor.has_segment()) source.fail(fmt::format("tensor '{}' is one of several segments", tensor.name()));
-  const auto elements = static_cast<uint64_t>(result.shape.numel());
-  if (elements > (uint64_t{1} << 60) / size_of(result.type))
-    source.fail(fmt::format("tensor '{}' claims {} elements", tensor.name(), elements));
-  const uint64_t bytes = elements * size_of(result.type);
-  if (tensor.data_location() == TensorProto::EXTERNAL) {
-    const ExternalPlace place = external_place(tensor, source);
-    result.bytes = std::make_shared<const std::string>(read_external(
-        source.folder, place, bytes, fmt::format("{}: tensor '{}'", source.path, shortened(tensor.name()))));
-    return result;
-  }
-  const uint64_t there = tensor.has_raw_data()
-                             ? tensor.raw_data().size()
-                             : static_cast<uint64_t>(listed(tensor, result.type)) * size_of(result.type);
-  if (there != bytes)
-    source.fail(
-        fmt::format("tensor '{}' of {} takes {} bytes and has {}", tensor.name(), result.shape.str(), bytes, there));
-  result.bytes = std::make_shared<const std::string>(tensor.has_raw_data() ? tensor.raw_data()
-                                                                           : listed_bytes(tensor, result.type, bytes));
-  return result;
-}
 
 Graph graph_of(const GraphProto& graph, const Source& source);
 
@@ -222,7 +111,7 @@ Graph graph_of(const GraphProto& g, const Source& source) {
   graph.name = g.name();
   for (const auto& v : g.input()) graph.inputs.push_back(port_of(v));
   for (const auto& v : g.output()) graph.outputs.push_back(port_of(v));
-  for (const TensorProto& t : g.initializer()) {
+  for (const ::onnx::TensorProto& t : g.initializer()) {
     if (!graph.constants.emplace(t.name(), tensor_of(t, source)).second)
       source.fail(fmt::format("two initializers are called '{}'", t.name()));
   }
@@ -280,24 +169,14 @@ Function function_of(const ::onnx::FunctionProto& f, const Source& source) {
   return function;
 }
 
-template <class Message>
-void parse_into(Message& message, std::string_view bytes, const Source& source) {
-  google::protobuf::io::ArrayInputStream array(bytes.data(), static_cast<int>(bytes.size()));
-  google::protobuf::io::CodedInputStream in(&array);
-  in.SetRecursionLimit(4 * max_nesting + 16);
-  in.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  if (!message.ParsePartialFromCodedStream(&in) || !in.ConsumedEntireMessage())
-    source.fail("not an ONNX file, or a damaged one");
-}
-
 }  // namespace
 
 std::string plain_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 std::string Dimension::str() const { return size ? std::to_string(*size) : name.empty() ? "?" : name; }
 
-ModelFile parse_model(std::string_view bytes, const std::string& path, const std::string& folder) {
-  const Source source{path, folder};
+ModelFile parse_model(std::string_view bytes, const std::string& path, const ExternalData& external) {
+  const Source source{path, external};
   check_wire(bytes, WireRoot::model, path);
   ::onnx::ModelProto proto;
   parse_into(proto, bytes, source);
@@ -318,19 +197,23 @@ ModelFile parse_model(std::string_view bytes, const std::string& path, const std
   return model;
 }
 
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
 ModelFile read_model(const std::string& path) {
   const std::vector<uint8_t> bytes = read_file(path, "onnx");
-  const std::string folder = fs::path(path).parent_path();
-  return parse_model({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, folder.empty() ? "." : folder);
+  return parse_model({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, {folder_of(path)});
 }
 
 HostTensor parse_tensor(std::string_view bytes, const std::string& path, std::string* name) {
-  const std::string folder = ".";
-  const Source source{path, folder};
+  const ExternalData none{"."};
+  const Source source{path, none};
   check_wire(bytes, WireRoot::tensor, path);
-  TensorProto proto;
+  ::onnx::TensorProto proto;
   parse_into(proto, bytes, source);
-  if (proto.data_location() == TensorProto::EXTERNAL) source.fail("a tensor's file must hold its data");
+  if (proto.data_location() == ::onnx::TensorProto::EXTERNAL) source.fail("a tensor's file must hold its data");
   if (name) *name = proto.name();
   return tensor_of(proto, source);
 }

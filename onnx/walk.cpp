@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "heddle/core/base/error.h"
 
@@ -137,7 +138,17 @@ std::vector<Value> Walk::node(const Node& node, std::vector<Value> inputs, const
   return row(*op, view, std::move(inputs), here);
 }
 
+// A row reads lists by at(): of a malformed model they are shorter than the op needs.
 std::vector<Value> Walk::row(const Op& op, const NodeView& view, std::vector<Value> inputs, const Environment& here) {
+  try {
+    return checked_row(op, view, std::move(inputs), here);
+  } catch (const std::out_of_range&) {
+    view.fail("an input or an attribute has fewer elements than the op needs");
+  }
+}
+
+std::vector<Value> Walk::checked_row(const Op& op, const NodeView& view, std::vector<Value> inputs,
+                                     const Environment& here) {
   if (op.fold && small(inputs) && all(inputs, [](const Value& v) { return v.is_fixed(); })) {
     std::vector<HostTensor> hosts = folded(op, view, inputs);
     std::vector<Value> results;

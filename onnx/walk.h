@@ -62,6 +62,8 @@ class Walk {
   std::vector<Value> node(const Node& node, std::vector<Value> inputs, const Environment& here);
   std::vector<Value> function(const Function& function, const NodeView& view, std::vector<Value> inputs);
   std::vector<Value> row(const Op& op, const NodeView& view, std::vector<Value> inputs, const Environment& here);
+  std::vector<Value> checked_row(const Op& op, const NodeView& view, std::vector<Value> inputs,
+                                 const Environment& here);
   std::vector<Value> custom(const CustomOp& op, const NodeView& view, const std::vector<Value>& inputs);
 
   const ModelFile& model_;

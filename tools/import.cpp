@@ -11,6 +11,7 @@
 #include "tools/cli.h"
 #if HEDDLE_HAS_ONNX
 #include "heddle/onnx/op_page.h"
+#include "heddle/onnx/package.h"
 #include "tools/import_model.h"
 #endif
 
@@ -18,7 +19,7 @@ namespace heddle::tools {
 namespace {
 
 struct ImportOptions {
-  std::string file;
+  std::string file, output;
   std::vector<std::string> shapes;
   bool json = false, ops = false;
 };
@@ -47,8 +48,17 @@ void show(const onnx::Report& report) {
 void run(Cli& cli, const ImportOptions& o) {
   if (o.ops) return fmt::print("{}", onnx::op_page());
   if (o.file.empty()) throw ValueError("[import] which file? heddle import net.onnx");
+  if (!o.output.empty() && !onnx::is_package(o.output))
+    throw ValueError(fmt::format("[import] {}: a model is written as a .heddle file", o.output));
+  if (!o.output.empty() && onnx::is_package(o.file))
+    throw ValueError(fmt::format("[import] {} is a .heddle file already", o.file));
   onnx::Report report = onnx::inspect(o.file);
-  for (const std::string& shape : o.shapes) set_shape(report, shape);
+  onnx::InputShapes shapes;
+  for (const std::string& shape : o.shapes) {
+    const onnx::Port& input = set_shape(report, shape);
+    shapes[input.name] = *input.shape;
+  }
+  if (report.runs() && !o.output.empty()) onnx::write_package(o.file, o.output, shapes);
   if (o.json)
     print_json(report_json(report));
   else
@@ -69,14 +79,15 @@ void add_import(Cli& cli) {
       cli.app.add_subcommand("import", "Read a model of another maker (ONNX): inputs, outputs, what cannot run");
   auto options = std::make_shared<ImportOptions>();
   ImportOptions& o = *options;
-  command->add_option("file", o.file, "A .onnx file");
+  command->add_option("file", o.file, "A .onnx file, or a .heddle file made of one");
+  command->add_option("-o,--output", o.output, "Write the model and its weights as one .heddle file");
   command->add_option("--shape", o.shapes,
                       "Sizes of an input, such as 'x=N,3,H,W': numbers, or names of sizes that vary");
   command->add_flag("--ops", o.ops, "Print the ops that are known, as docs/onnx.md");
   add_json_option(*command, o.json);
   command->footer(
-      "Exit code 2 when a node cannot run; all of them are named, with what they would need.\n"
-      "Example:\n  heddle import net.onnx --json\n  heddle run net.onnx --input x=x.npy --output out");
+      "Exit code 2 when a node cannot run; all of them are named, with what they would need, and nothing is written.\n"
+      "Example:\n  heddle import net.onnx -o net.heddle\n  heddle run net.heddle --input x=x.npy --output out");
   command->callback([options, &cli] { run(cli, *options); });
 }
 

@@ -60,7 +60,7 @@ Json report_json(const onnx::Report& report) {
           {"nodes", report.nodes}, {"unsupported", unsupported}, {"host_sized", report.waits}};
 }
 
-void set_shape(onnx::Report& report, const std::string& text) {
+const onnx::Port& set_shape(onnx::Report& report, const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos)
     throw ValueError(fmt::format("[import] --shape '{}' is not NAME=SIZE,SIZE,...", text));
@@ -78,6 +78,7 @@ void set_shape(onnx::Report& report, const std::string& text) {
     fits = !(*port->shape)[i].size || !shape[i].size || *(*port->shape)[i].size == *shape[i].size;
   if (!fits) throw ValueError(fmt::format("[import] --shape '{}' does not fit the model's input", text));
   port->shape = shape;
+  return *port;
 }
 
 onnx::HostTensor host_tensor(const data::Array& array, const onnx::Port& port) {

@@ -14,8 +14,9 @@ namespace heddle::tools {
 Json report_json(const onnx::Report& report);
 // "f32", "u16", "string": Heddle's names, where it has them.
 std::string type_name(onnx::Type type);
-// 'x=N,3,H,W': an input's sizes, numbers or names; ValueError for an unknown input or another number of sizes.
-void set_shape(onnx::Report& report, const std::string& text);
+// 'x=N,3,H,W': an input's sizes, numbers or names; gives the input. ValueError for an unknown one or another number of
+// sizes.
+const onnx::Port& set_shape(onnx::Report& report, const std::string& text);
 
 // An array of a .npy file as an input of that type; integers in other ones that hold their values.
 onnx::HostTensor host_tensor(const data::Array& array, const onnx::Port& port);

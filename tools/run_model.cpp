@@ -18,6 +18,7 @@
 #include "heddle/data/numpy.h"
 #include "tools/cli.h"
 #if HEDDLE_HAS_ONNX
+#include "heddle/onnx/package.h"
 #include "tools/import_model.h"
 #endif
 
@@ -95,8 +96,9 @@ void write_outputs(const RunOptions& o, const onnx::Model& model, const std::vec
 }
 
 void run(const RunOptions& o) {
-  if (fs::path(o.file).extension() != ".onnx") throw ValueError(fmt::format("[run] {} is no .onnx file", o.file));
-  if (o.verify) throw ValueError("[run] --verify compares golden vectors, which a .onnx file has not");
+  if (fs::path(o.file).extension() != ".onnx" && !onnx::is_package(o.file))
+    throw ValueError(fmt::format("[run] {} is neither a .onnx nor a .heddle file", o.file));
+  if (o.verify) throw ValueError(fmt::format("[run] --verify compares golden vectors, which {} has not", o.file));
   if (o.repeat < 0) throw ValueError(fmt::format("[run] --repeat is {}, expected 0 or more", o.repeat));
   DeviceContext& device = open_device(o.device, true);
   onnx::LoadOptions options;
@@ -155,7 +157,7 @@ void add_run(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("run", "Run a model of another maker (ONNX) on arrays");
   auto options = std::make_shared<RunOptions>();
   RunOptions& o = *options;
-  command->add_option("file", o.file, "A .onnx file")->required();
+  command->add_option("file", o.file, "A .onnx or .heddle file")->required();
   command->add_option("--input", o.inputs, "NAME=FILE.npy for each input");
   command->add_option("--output", o.output, "Folder for NAME.npy of each output")->required();
   command->add_option("--repeat", o.repeat, "Timed calls after the first ones")->capture_default_str();

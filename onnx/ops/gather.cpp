@@ -1,5 +1,6 @@
 // Builders of gather.inc.
 #include <algorithm>
+#include <cmath>
 
 #include "heddle/onnx/ops/build.h"
 
@@ -112,8 +113,9 @@ void tensor_scatter(Call& c) {
 
 void one_hot(Call& c) {
   const Tensor indices = c.tensor(0), values = c.tensor(2);
-  const int64_t depth =
-      c.type(1) == Type::i64 || !onnx::is_float(c.type(1)) ? c.whole(1) : static_cast<int64_t>(c.numbers(1).at(0));
+  const std::vector<double> told = c.numbers(1);
+  if (told.size() != 1 || !(std::abs(told[0]) < 0x1p48)) c.fail("its depth is no size");
+  const auto depth = static_cast<int64_t>(told[0]);
   const int axis = c.axis(c.integer("axis", -1), indices.rank() + 1);
   Tensor at = heddle::cast(indices, DType::i64);
   at = heddle::where(at < 0.0, at + static_cast<double>(depth), at);

@@ -103,6 +103,7 @@ void range(Call& c) {
   const double start = c.numbers(0).at(0), limit = c.numbers(1).at(0), step = c.numbers(2).at(0);
   if (step == 0) c.fail("the step is 0");
   const int64_t count = shapes::range_count(start, limit, step);
+  if (count > int64_t{1} << 48) c.fail("it has more elements than any memory holds");
   const Tensor places = arange(0, static_cast<double>(count), 1, storage(type), &c.device());
   c.out(places * heddle::reshape(c.tensor(2), Shape{}) + heddle::reshape(c.tensor(0), Shape{}), type);
 }

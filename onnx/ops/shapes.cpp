@@ -165,7 +165,8 @@ HostTensor constant(const NodeView& view) {
 }
 
 int64_t range_count(double start, double limit, double step) {
-  return static_cast<int64_t>(std::max(0.0, std::ceil((limit - start) / step)));
+  const double count = std::ceil((limit - start) / step);
+  return !(count > 0) ? 0 : count < 0x1p62 ? static_cast<int64_t>(count) : int64_t{1} << 62;
 }
 
 }  // namespace heddle::onnx::shapes

@@ -11,6 +11,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/io/write_gguf.h"
+#include "tests/support/hex.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -24,21 +25,14 @@ const Json& recorded() {
   return values;
 }
 
-std::vector<uint8_t> bytes_of_hex(const std::string& hex) {
-  std::vector<uint8_t> bytes;
-  for (size_t i = 0; i < hex.size(); i += 2)
-    bytes.push_back(static_cast<uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
 std::vector<float> floats_of_hex(const std::string& hex) {
-  const std::vector<uint8_t> bytes = bytes_of_hex(hex);
+  const std::vector<uint8_t> bytes = test::bytes_of_hex(hex);
   std::vector<float> values(bytes.size() / 4);
   if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
-Gguf small_file() { return Gguf::of(FileBytes::of(bytes_of_hex(recorded()["small"]["file"])), "small"); }
+Gguf small_file() { return Gguf::of(FileBytes::of(test::bytes_of_hex(recorded()["small"]["file"])), "small"); }
 
 TEST(GgmlTypes, ValuesAreThoseOfThePackage) {
   std::set<uint32_t> seen;
@@ -47,7 +41,7 @@ TEST(GgmlTypes, ValuesAreThoseOfThePackage) {
     seen.insert(type);
     const std::vector<float> expected = floats_of_hex(one["values"]);
     std::vector<float> values(expected.size());
-    dequantise(static_cast<GgmlType>(type), bytes_of_hex(one["blocks"]), values);
+    dequantise(static_cast<GgmlType>(type), test::bytes_of_hex(one["blocks"]), values);
     for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], expected[i]) << ggml_type_name(type) << " at " << i;
   }
   for (const GgmlBlock& block : ggml_blocks())
@@ -128,7 +122,7 @@ TEST(Gguf, WritesWhatThePackageWrites) {
   GgufWriter out;
   for (const std::string& key : keys) out.add(key, file.at(key));
   for (const GgufTensor& tensor : file.tensors()) out.add_tensor(tensor.name, tensor.type, tensor.shape, tensor.bytes);
-  EXPECT_EQ(out.bytes(), bytes_of_hex(recorded()["small"]["file"]));
+  EXPECT_EQ(out.bytes(), test::bytes_of_hex(recorded()["small"]["file"]));
 }
 
 class GgufFile : public testing::Test {

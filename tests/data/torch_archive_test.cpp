@@ -10,6 +10,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
 #include "heddle/io/pickle.h"
+#include "tests/support/hex.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/torch_file.h"
 
@@ -23,13 +24,6 @@ using test::contains;
 const Json& recorded() {
   static const Json values = Json::parse(std::ifstream(HEDDLE_SOURCE_DIR "/tests/data/torch_values.json"));
   return values;
-}
-
-std::vector<uint8_t> bytes_of_hex(const std::string& hex) {
-  std::vector<uint8_t> bytes;
-  for (size_t i = 0; i < hex.size(); i += 2)
-    bytes.push_back(static_cast<uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
 }
 
 std::vector<uint8_t> bytes_of_text(const std::string& text) { return {text.begin(), text.end()}; }
@@ -46,7 +40,7 @@ TEST(TorchArchive, TensorsAreThoseOfPyTorch) {
   ASSERT_GE(recorded()["cases"].size(), 10u);
   for (const Json& one : recorded()["cases"]) {
     SCOPED_TRACE(one["name"].get<std::string>());
-    const TorchArchive archive = read_torch(FileBytes::of(bytes_of_hex(one["file"])), "file");
+    const TorchArchive archive = read_torch(FileBytes::of(test::bytes_of_hex(one["file"])), "file");
     EXPECT_EQ(archive.tensors.size(), one["tensors"].size());
     for (const auto& [name, expected] : one["tensors"].items()) {
       SCOPED_TRACE(name);
@@ -54,7 +48,7 @@ TEST(TorchArchive, TensorsAreThoseOfPyTorch) {
       const TensorBytes& tensor = archive.tensors.at(name);
       EXPECT_EQ(tensor.dtype, dtype_named(expected["dtype"]));
       EXPECT_EQ(tensor.shape, Shape(expected["shape"].get<std::vector<int64_t>>()));
-      EXPECT_EQ(std::vector<uint8_t>(tensor.bytes.begin(), tensor.bytes.end()), bytes_of_hex(expected["bytes"]));
+      EXPECT_EQ(std::vector<uint8_t>(tensor.bytes.begin(), tensor.bytes.end()), test::bytes_of_hex(expected["bytes"]));
     }
   }
 }
@@ -77,7 +71,7 @@ class TorchFile : public testing::Test {
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     return text;
   }
-  std::string error_of_recorded(const char* name) { return error_of(bytes_of_hex(recorded()["refused"][name])); }
+  std::string error_of_recorded(const char* name) { return error_of(test::bytes_of_hex(recorded()["refused"][name])); }
   std::string error_of_pickle(const std::string& pickle, size_t storage_bytes = 64) {
     return error_of(bytes_of_text(test::torch_archive(pickle, std::string(storage_bytes, '\0'))));
   }

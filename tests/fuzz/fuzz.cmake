@@ -26,10 +26,25 @@ set(readers
   tools/report_run.cpp
   train/checkpoint.cpp train/config.cpp train/early_stopping.cpp train/model_file.cpp train/run_state.cpp
   train/toml.cpp)
-list(TRANSFORM readers PREPEND ${PROJECT_SOURCE_DIR}/)
 file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
 list(FILTER targets EXCLUDE REGEX "(smoke|mutate).cpp$")
+# What protoc made for that build.
+set(proto ${HEDDLE_FUZZ}/generated/onnx)
+if(EXISTS ${proto}/onnx.pb.cc)
+  find_library(PROTOBUF_LITE_LIBRARY protobuf-lite REQUIRED)
+  list(APPEND readers onnx/check.cpp onnx/external.cpp onnx/host_tensor.cpp onnx/package.cpp onnx/parse.cpp onnx/proto.cpp
+       onnx/types.cpp onnx/wire.cpp)
+else()
+  list(FILTER targets EXCLUDE REGEX "/onnx.cpp$")
+endif()
+list(TRANSFORM readers PREPEND ${PROJECT_SOURCE_DIR}/)
 add_executable(heddle_fuzz ${readers} ${targets} ${PROJECT_SOURCE_DIR}/tests/support/torch_file.cpp)
+if(PROTOBUF_LITE_LIBRARY)
+  target_sources(heddle_fuzz PRIVATE ${proto}/onnx.pb.cc)
+  target_include_directories(heddle_fuzz SYSTEM PRIVATE ${proto})
+  target_compile_definitions(heddle_fuzz PRIVATE HEDDLE_HAS_ONNX=1)
+  target_link_libraries(heddle_fuzz PRIVATE ${PROTOBUF_LITE_LIBRARY})
+endif()
 target_include_directories(heddle_fuzz PRIVATE ${HEDDLE_INCLUDE_ROOT} ${PROJECT_SOURCE_DIR})
 target_include_directories(heddle_fuzz SYSTEM PRIVATE ${TOMLPLUSPLUS_INCLUDE_DIR})
 target_compile_definitions(heddle_fuzz PRIVATE HEDDLE_HAS_PNG=1 HEDDLE_HAS_JPEG=1 HEDDLE_HAS_UTF8PROC=1)

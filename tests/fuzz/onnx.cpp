@@ -14,7 +14,7 @@ std::string bytes_of(const std::vector<float>& values) {
 }
 
 void onnx_model(Bytes input) {
-  const onnx::ModelFile model = onnx::parse_model(text_of(input), "fuzz", scratch_folder());
+  const onnx::ModelFile model = onnx::parse_model(text_of(input), "fuzz", {scratch_folder()});
   const onnx::Report report = onnx::report_on(model);
   size_t named = 0;
   for (const onnx::UnsupportedOp& op : report.unsupported) named += op.nodes.size();

@@ -24,7 +24,7 @@ using onnx::parse_model;
 
 const Wire x = port("x", f32, {2}), y = port("y", f32, {2});
 
-onnx::ModelFile parsed(const std::string& bytes) { return parse_model(bytes, "net.onnx", "."); }
+onnx::ModelFile parsed(const std::string& bytes) { return parse_model(bytes, "net.onnx", {"."}); }
 Model made(const std::string& bytes, onnx::LoadOptions options = {}) {
   return Model(parsed(bytes), std::move(options));
 }
@@ -218,6 +218,30 @@ TEST(OnnxImport, LongLoopsAreScans) {
   ASSERT_EQ(rows.size(), 400u);
   EXPECT_EQ(rows[0], 1);
   EXPECT_EQ(rows[399], 205);
+}
+
+TEST(OnnxImport, ListsThatAreTooShortAreErrors) {
+  // Start, limit and step are inputs of one element; here they are floats, so that nothing is folded on the host.
+  const auto ranged = [](const std::vector<float>& start, const std::vector<float>& step) {
+    const auto size = [](const std::vector<float>& v) { return static_cast<int64_t>(v.size()); };
+    made(model(graph({node("Range", {"a", "b", "c"}, {"y"})}, {}, {port("y", f32, {-1})},
+                     {tensor("a", f32, {size(start)}, start), tensor("b", f32, {1}, std::vector<float>{1e30f}),
+                      tensor("c", f32, {size(step)}, step)})))
+        .call({});
+  };
+  expect_error<ValueError>([&] { ranged({}, {1}); }, {"[onnx] node Range(y)", "fewer elements"});
+  expect_error<ValueError>([&] { ranged({0}, {}); }, {"[onnx] node Range(y)", "fewer elements"});
+  expect_error<ValueError>([&] { ranged({0}, {1}); }, {"[onnx] node Range(y)", "more elements than any memory"});
+  // A condition without an element.
+  const Wire inner = graph({node("Identity", {"x"}, {"i"})}, {}, {port("i", f32, {2})});
+  expect_error<ValueError>(
+      [&] {
+        made(model(graph({node("If", {"c"}, {"y"},
+                               {attribute_graph("then_branch", inner), attribute_graph("else_branch", inner)})},
+                         {x}, {y}, {tensor("c", boolean, {0}, "")})))
+            .call({input({1, 2})});
+      },
+      {"node If(y)", "fewer elements"});
 }
 
 TEST(OnnxImport, UnsignedIntegersKeepTheirRange) {

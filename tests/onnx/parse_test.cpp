@@ -18,7 +18,7 @@ namespace {
 using onnx::ModelFile;
 using onnx::parse_model;
 
-ModelFile parsed(const std::string& bytes) { return parse_model(bytes, "net.onnx", "."); }
+ModelFile parsed(const std::string& bytes) { return parse_model(bytes, "net.onnx", {"."}); }
 void refused(const std::string& bytes, std::initializer_list<const char*> pieces) {
   expect_error<IoError>([&] { parsed(bytes); }, pieces);
 }
@@ -156,7 +156,7 @@ class OnnxExternal : public testing::Test {
     if (!length.empty()) w.message(13, Wire().text(1, "length").text(2, length));
     return model(graph({node("Add", {"x", "w"}, {"y"})}, {x}, {y}, {w}));
   }
-  ModelFile read(const std::string& bytes) const { return parse_model(bytes, "net.onnx", folder.path() + "/models"); }
+  ModelFile read(const std::string& bytes) const { return parse_model(bytes, "net.onnx", {folder.path() + "/models"}); }
   void refused(const std::string& bytes, std::initializer_list<const char*> pieces) const {
     expect_error<IoError>([&] { read(bytes); }, pieces);
   }

@@ -181,10 +181,11 @@ class TableRows final : public Task {
     double spread = 0;
     for (const double label : labels) spread += (label - sum / count) * (label - sum / count);
     const double deviation = code_.target.deviation;
-    return {
-        .loss = squares / count / (deviation * deviation),
-        .examples = rows->size(),
-        .metrics = {{"rmse", std::sqrt(squares / count)}, {"mae", magnitudes / count}, {"r2", 1 - squares / spread}}};
+    // Of equal labels the share that is explained is not defined: all of it where they are met, else nothing.
+    const double explained = spread > 0 ? 1 - squares / spread : squares == 0 ? 1 : 0;
+    return {.loss = squares / count / (deviation * deviation),
+            .examples = rows->size(),
+            .metrics = {{"rmse", std::sqrt(squares / count)}, {"mae", magnitudes / count}, {"r2", explained}}};
   }
 
   const Config config_;

@@ -1,0 +1,142 @@
+#include "heddle/onnx/package.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
+#include "heddle/io/read_file.h"
+#include "heddle/io/sha256.h"
+#include "heddle/io/write_model_parts.h"
+#include "heddle/onnx/parse.h"
+#include "heddle/onnx/proto.h"
+
+namespace heddle::onnx {
+namespace {
+
+using ::onnx::TensorProto;
+
+constexpr const char *graph_name = "graph", *weights_name = "weights";
+constexpr size_t least_bytes = 64;  // smaller tensors stay in the graph
+
+void set_external(TensorProto& tensor, const char* key, const std::string& value) {
+  ::onnx::StringStringEntryProto& entry = *tensor.add_external_data();
+  entry.set_key(key);
+  entry.set_value(value);
+}
+
+void clear_data(TensorProto& tensor) {
+  tensor.clear_raw_data();
+  tensor.clear_float_data();
+  tensor.clear_int32_data();
+  tensor.clear_int64_data();
+  tensor.clear_double_data();
+  tensor.clear_uint64_data();
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+}
+
+// Takes the data of a model's tensors, wherever they lay.
+class Weights {
+ public:
+  explicit Weights(const Source& source) : source_(source) {}
+  const std::string& bytes() const { return bytes_; }
+
+  void take(::onnx::GraphProto& graph) {
+    for (TensorProto& tensor : *graph.mutable_initializer()) take(tensor);
+    for (::onnx::NodeProto& node : *graph.mutable_node()) take(node);
+  }
+  void take(::onnx::NodeProto& node) {
+    for (::onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_t()) take(*attribute.mutable_t());
+      if (attribute.has_g()) take(*attribute.mutable_g());
+      for (TensorProto& tensor : *attribute.mutable_tensors()) take(tensor);
+      for (::onnx::GraphProto& graph : *attribute.mutable_graphs()) take(graph);
+    }
+  }
+
+ private:
+  void take(TensorProto& tensor) {
+    const HostTensor held = tensor_of(tensor, source_);
+    if (!held.bytes) return;  // of a type that no op reads
+    clear_data(tensor);
+    if (held.bytes->size() < least_bytes) {
+      tensor.set_raw_data(*held.bytes);
+      return;
+    }
+    bytes_.resize((bytes_.size() + part_alignment - 1) / part_alignment * part_alignment);
+    tensor.set_data_location(TensorProto::EXTERNAL);
+    set_external(tensor, "location", weights_name);
+    set_external(tensor, "offset", std::to_string(bytes_.size()));
+    set_external(tensor, "length", std::to_string(held.bytes->size()));
+    bytes_ += *held.bytes;
+  }
+
+  const Source& source_;
+  std::string bytes_;
+};
+
+void set_shapes(::onnx::GraphProto& graph, const InputShapes& shapes) {
+  for (const auto& [name, sizes] : shapes) {
+    ::onnx::ValueInfoProto* input = nullptr;
+    for (::onnx::ValueInfoProto& candidate : *graph.mutable_input()) {
+      if (candidate.name() == name) input = &candidate;
+    }
+    if (!input || !input->type().has_tensor_type())
+      throw ValueError(fmt::format("[onnx] the model has no tensor '{}' among its inputs", name));
+    ::onnx::TensorShapeProto& shape = *input->mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape.clear_dim();
+    for (const Dimension& size : sizes) {
+      ::onnx::TensorShapeProto::Dimension& dim = *shape.add_dim();
+      if (size.size)
+        dim.set_dim_value(*size.size);
+      else if (!size.name.empty())
+        dim.set_dim_param(size.name);
+    }
+  }
+}
+
+std::string_view text_of(const std::vector<uint8_t>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+bool is_package(const std::string& path) { return fs::path(path).extension() == ".heddle"; }
+
+void write_package(const std::string& model, const std::string& path, const InputShapes& shapes) {
+  const std::vector<uint8_t> file = read_file(model, "onnx");
+  const ExternalData external{folder_of(model)};
+  const Source source{model, external};
+  parse_model(text_of(file), model, external);  // says what is malformed
+  ::onnx::ModelProto proto;
+  parse_into(proto, text_of(file), source);
+  set_shapes(*proto.mutable_graph(), shapes);
+  Weights weights(source);
+  weights.take(*proto.mutable_graph());
+  for (::onnx::FunctionProto& function : *proto.mutable_functions()) {
+    for (::onnx::NodeProto& node : *function.mutable_node()) weights.take(node);
+  }
+  std::string graph;
+  if (!proto.SerializePartialToString(&graph)) source.fail("its graph is larger than protobuf writes (2 GiB)");
+  const std::vector<ModelPart> parts = {
+      {.name = graph_name, .kind = PartKind::graph, .bytes = bytes_of(graph), .attributes = {{"format", "onnx"}}},
+      {.name = weights_name, .kind = PartKind::weights, .bytes = bytes_of(weights.bytes())}};
+  write_model_parts(path, parts,
+                    {{"made_from", fs::path(model).filename()}, {"made_from_sha256", hex_of(sha256(file))}});
+}
+
+ModelFile read_package(const std::string& path) {
+  const ModelParts parts = ModelParts::map(path);
+  parts.verify();
+  const PartEntry& graph = parts.only(PartKind::graph);
+  const auto format = graph.attributes.find("format");
+  if (format == graph.attributes.end() || format->second != "onnx")
+    throw IoError(fmt::format("[onnx] {}: its graph is not of ONNX", path));
+  ExternalData external;
+  if (const PartEntry* weights = parts.find(weights_name)) external = {"", weights_name, parts.bytes(*weights)};
+  return parse_model(parts.text(graph), path, external);
+}
+
+}  // namespace heddle::onnx
