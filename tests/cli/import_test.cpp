@@ -31,8 +31,8 @@ class Import : public test::CommandTest {
     data::write_npy(folder / "x.npy", data::Array::of<float>(values, {1, n}));
   }
   nlohmann::json ran(const std::string& file, const std::string& output) {
-    return json({"run", file, "--input", "x=" + (folder / "x.npy").string(), "--output", folder / output, "--device",
-                 "reference:0"});
+    return json(
+        {"run", file, "--input", "x=" + (folder / "x.npy"), "--output", folder / output, "--device", "reference:0"});
   }
   std::string net, mystery;
 };
@@ -69,8 +69,7 @@ TEST_F(Import, NothingIsWrittenOfWhatCannotRun) {
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(nlohmann::json::parse(run.out)["unsupported"][0]["nodes"], nlohmann::json{"who"});
   EXPECT_FALSE(fs::exists(folder / "m.heddle"));
-  test::expect_user_error({"run", mystery, "--input", "x=" + (folder / "x.npy").string(), "--output", folder / "o"},
-                          "Mystery");
+  test::expect_user_error({"run", mystery, "--input", "x=" + (folder / "x.npy"), "--output", folder / "o"}, "Mystery");
 }
 
 TEST_F(Import, BadInputIsOneLine) {
