@@ -55,8 +55,8 @@ class Model {
   std::shared_ptr<State> state_;
 };
 
-// A .onnx file, or a .heddle file that write_package() (package.h) made of one. Unsupported where something in it cannot
-// run.
+// A .onnx file, or a .heddle file that write_package() (package.h) made of one. Unsupported where something in it
+// cannot run.
 Model load(const std::string& path, LoadOptions options = {});
 // The report alone, whatever it says.
 Report inspect(const std::string& path, const CustomOps& custom = {});
