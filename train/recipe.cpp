@@ -8,6 +8,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/similar.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/io/weights_file.h"
 #include "heddle/nn/weights.h"
 #include "heddle/train/recipes/recipes.h"
 
@@ -70,7 +71,7 @@ std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Met
   const data::Preprocessing preprocessing = preprocessing_in(stored);
   std::unique_ptr<Task> task = recipe.make({config, device, preprocessing, stored});
   if (!config.run.init_from.empty() && stored.empty())
-    task->begin_with(load_safetensors(config.run.init_from, &device).tensors);
+    task->begin_with(load_weights(config.run.init_from, &device).tensors);
   for (const std::string& pattern : config.run.freeze) nn::freeze(task->model(), pattern);
   return task;
 }

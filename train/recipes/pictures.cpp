@@ -11,7 +11,7 @@
 #include "heddle/data/batcher.h"
 #include "heddle/data/image_survey.h"
 #include "heddle/data/labelled_images.h"
-#include "heddle/io/safetensors.h"
+#include "heddle/io/weights_file.h"
 
 namespace heddle::train {
 namespace {
@@ -82,7 +82,7 @@ void split(const Config& c, bool used, data::LabelledImages& all) {
 
 // Of the images that the weights were trained on: what their file says, or ImageNet's, as those of torchvision.
 data::Statistics statistics_of_weights(const Config& c, std::vector<std::string>& remarks) {
-  const Metadata metadata = read_safetensors(c.run.init_from).metadata;
+  const Metadata metadata = weights_metadata(c.run.init_from);
   const auto found = metadata.find("preprocessing");
   if (found != metadata.end()) return data::Preprocessing::parse(found->second, c.run.init_from).statistics;
   remarks.push_back(

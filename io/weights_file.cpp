@@ -1,0 +1,29 @@
+#include "heddle/io/weights_file.h"
+
+#include <array>
+#include <string_view>
+
+#include "heddle/core/base/path.h"
+#include "heddle/io/torch_archive.h"
+
+namespace heddle {
+
+bool is_torch_file(const std::string& path) {
+  constexpr std::array<std::string_view, 4> endings = {".pt", ".pth", ".bin", ".ckpt"};
+  const std::string ending = fs::path(path).extension();
+  for (const std::string_view known : endings) {
+    if (ending == known) return true;
+  }
+  return false;
+}
+
+SafetensorsFile load_weights(const std::string& path, DeviceContext* device) {
+  if (is_torch_file(path)) return {load_torch(path, device), {}};
+  return load_safetensors(path, device);
+}
+
+Metadata weights_metadata(const std::string& path) {
+  return is_torch_file(path) ? Metadata{} : read_safetensors(path).metadata;
+}
+
+}  // namespace heddle
