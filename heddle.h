@@ -43,6 +43,7 @@
 #include "heddle/io/model_parts.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/io/torch_archive.h"
+#include "heddle/io/weights_file.h"
 #include "heddle/io/write_gguf.h"
 #include "heddle/io/write_model_parts.h"
 #include "heddle/nn/nn.h"
