@@ -18,12 +18,11 @@
 #include "heddle/data/records.h"
 #include "heddle/data/table.h"
 #include "heddle/nn/models/known.h"
-#include "heddle/train/recipe.h"
-#include "heddle/train/trainer.h"
 #include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/drawn_images.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/train/recorded_run.h"
 
 namespace heddle::train {
 namespace {
@@ -76,41 +75,16 @@ class OwnData : public testing::TestWithParam<std::string> {
     set(c, more);
     return c;
   }
-  struct Done {
-    Evaluation evaluation;
-    std::vector<double> losses;
-    std::string model;
-  };
   // Into a folder of that name; until step `stop_before` where it is given, or on from there.
-  Done run(Config c, const std::string& name, int64_t stop_before = -1, bool resume = false) {
-    struct Stop final : Callback {
-      int64_t before;
-      void on_batch_start(Trainer& t) override {
-        if (t.step() + 1 == before) t.interrupt();
-      }
-    };
-    const std::unique_ptr<Task> task = make_task(c, where());
-    RunFolder files(folder / name, resume);
-    Trainer trainer(*task, c, where());
-    trainer.write_to(files);
-    const auto stop = std::make_shared<Stop>();
-    stop->before = stop_before;
-    trainer.add(stop);
-    if (resume) trainer.resume();
-    trainer.run();
-    Done done{trainer.evaluation(), {}, trainer.model_path()};
-    std::istringstream lines(test::read_text(files.file("metrics.jsonl")));
-    for (std::string line; std::getline(lines, line);) {
-      if (const Json event = Json::parse(line); event["event"] == "step") done.losses.push_back(event["loss"]);
-    }
-    return done;
+  RecordedRun run(const Config& c, const std::string& name, int64_t stop_before = -1, bool resume = false) {
+    return recorded_run(c, where(), folder / name, stop_before, resume);
   }
   void expect_resumes(const Config& c) {
-    const Done whole = run(c, "whole");
-    ASSERT_EQ(whole.losses.size(), static_cast<size_t>(c.training.steps));
+    const RecordedRun whole = run(c, "whole");
+    ASSERT_EQ(whole.losses().size(), static_cast<size_t>(c.training.steps));
     run(c, "cut", 4);
-    const Done cut = run(c, "cut", -1, true);
-    EXPECT_EQ(cut.losses, whole.losses);
+    const RecordedRun cut = run(c, "cut", -1, true);
+    EXPECT_EQ(cut.losses(), whole.losses());
     EXPECT_TRUE(test::read_bytes(cut.model) == test::read_bytes(whole.model));
   }
   std::vector<Prediction> predicted(const std::string& model, const std::vector<std::string>& files,
@@ -140,7 +114,7 @@ class OwnData : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(OwnData, PicturesAreLearnedAndPredictedAsTheyWereEvaluated) {
-  const Done done = run(stripes({{"training.epochs", "12"}}), "a");
+  const RecordedRun done = run(stripes({{"training.epochs", "12"}}), "a");
   EXPECT_EQ(done.evaluation.split, "validation");
   EXPECT_EQ(done.evaluation.examples, 16);
   EXPECT_GE(done.evaluation.metric("accuracy"), 0.9);  // by chance at most 13 of 16, once in a hundred times
@@ -177,7 +151,7 @@ TEST_P(OwnData, TablesResumeBitForBit) {
 
 // Three numbers for one column that can be missing and its indicator, and three towns.
 TEST_P(OwnData, NumbersOfATableAreLearnedAndPredicted) {
-  const Done done = run(prices({{"training.epochs", "60"}, {"optimizer.lr", "0.01"}}), "a");
+  const RecordedRun done = run(prices({{"training.epochs", "60"}, {"optimizer.lr", "0.01"}}), "a");
   EXPECT_EQ(done.evaluation.examples, 60);
   EXPECT_GT(done.evaluation.metric("r2"), 0.9);
   EXPECT_LT(done.evaluation.metric("mae"), done.evaluation.metric("rmse"));
@@ -213,7 +187,7 @@ TEST_P(OwnData, ClassesOfATable) {
   }
   Config c = prices({{"data.path", put("kinds.csv", text)}, {"data.target", "kind"}, {"optimizer.lr", "0.01"}});
   set(c, {{"training.epochs", "40"}, {"training.label_smoothing", "0.05"}});
-  const Done done = run(c, "a");
+  const RecordedRun done = run(c, "a");
   EXPECT_GE(done.evaluation.metric("accuracy"), 0.9);
   EXPECT_EQ(done.evaluation.confusion.size(), 2u);
   const std::vector<Prediction> evaluations = evaluated(done.model);
@@ -283,7 +257,7 @@ TEST_P(OwnDataOnTheHost, EveryClassifierTakesTheImages) {
 
 // Two classes into three: the last layer is new, the rest as it was, and images are normalised as before.
 TEST_P(OwnDataOnTheHost, WeightsOfAnotherRunBeginWithANewHead) {
-  const Done first = run(stripes({{"training.steps", "2"}}), "a");
+  const RecordedRun first = run(stripes({{"training.steps", "2"}}), "a");
   fs::create_directories(folder / "stripes/dark");
   for (int i = 0; i < 4; ++i)
     data::write_png(folder / fmt::format("stripes/dark/{}.png", i),
@@ -297,7 +271,7 @@ TEST_P(OwnDataOnTheHost, WeightsOfAnotherRunBeginWithANewHead) {
   EXPECT_TRUE(contains(task->remarks()[0], "weights are for 2 classes and the data has 3: the last layer, head.*"));
   const auto mean = [](const Metadata& m) { return data::Preprocessing::parse(m.at("preprocessing")).statistics.mean; };
   EXPECT_EQ(mean(task->metadata()), mean(read_model_file(first.model, where()).metadata));
-  const Done second = run(c, "b");
+  const RecordedRun second = run(c, "b");
   EXPECT_EQ(read_model_file(second.model, where()).state.at("features.0.weight").to_doubles(),
             before.at("features.0.weight").to_doubles());
   fs::remove(first.model);  // a trained model needs its file alone
@@ -319,7 +293,7 @@ TEST_P(OwnDataOnTheHost, BrokenImagesAreNamedOrCounted) {
   ASSERT_EQ(task->remarks().size(), 1u);
   EXPECT_TRUE(contains(task->remarks()[0], "1 of 80 training images cannot be read and are left out"));
   EXPECT_EQ(task->training().dataset->size(), 63);
-  const Done done = run(c, "a");
+  const RecordedRun done = run(c, "a");
   EXPECT_TRUE(contains(thrown_text<IoError>([&] { predicted(done.model, {folder / "stripes/lying/105.png"}); }),
                        "neither a PNG"));
   std::vector<std::string> remarks;
@@ -344,19 +318,19 @@ TEST_P(OwnDataOnTheHost, ImagesThatNothingCanBeLearnedOf) {
 // The three forms hold the same images: the same first loss.
 TEST_P(OwnDataOnTheHost, FoldersTablesAndRecordsAreOne) {
   Config c = stripes({{"training.steps", "1"}});
-  const double expected = run(c, "folder").losses.at(0);
+  const double expected = run(c, "folder").losses().at(0);
   std::string list = "of,file\n";
   for (const char* of : {"lying", "standing"}) {
     for (int i = 0; i < 40; ++i) list += fmt::format("{},stripes/{}/{}.png\n", of, of, 100 + i);
   }
   Config table = c;
   set(table, {{"data.path", put("list.csv", list)}, {"data.image_column", "file"}, {"data.target", "of"}});
-  EXPECT_EQ(run(table, "table").losses.at(0), expected);
+  EXPECT_EQ(run(table, "table").losses().at(0), expected);
   const data::ImageFolder source(folder / "stripes");
   data::pack(source, folder / "packed.rec", data::Preprocessing{.classes = source.classes()}.str());
   Config records = c;
   set(records, {{"data.path", folder / "packed.rec"}, {"data.limit_train", "8"}});
-  EXPECT_TRUE(std::isfinite(run(records, "records").losses.at(0)));
+  EXPECT_TRUE(std::isfinite(run(records, "records").losses().at(0)));
   Config cifar = recipe_config("cifar-resnet");
   set(cifar, {{"model.blocks", "1"},
               {"model.width", "4"},
@@ -365,7 +339,7 @@ TEST_P(OwnDataOnTheHost, FoldersTablesAndRecordsAreOne) {
               {"data.validation", "0.1"}});
   for (const char* path : {"stripes", "packed.rec"}) {
     cifar.data.path = folder / path;
-    const Done done = run(cifar, std::string("cifar-") + path);
+    const RecordedRun done = run(cifar, std::string("cifar-") + path);
     EXPECT_EQ(done.evaluation.examples, 8) << path;
     EXPECT_EQ(predicted(done.model, {folder / "stripes/lying/100.png"}).size(), 1u);
   }

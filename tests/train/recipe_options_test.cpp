@@ -10,12 +10,11 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
-#include "heddle/train/recipe.h"
-#include "heddle/train/trainer.h"
 #include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/train/recorded_run.h"
 
 namespace heddle::train {
 namespace {
@@ -59,33 +58,8 @@ class RecipeOptions : public testing::TestWithParam<std::string> {
     return c;
   }
   // The events of a run, in order.
-  std::vector<Json> events(Config c, const std::string& run, int64_t stop_before = -1, bool resume = false) {
-    struct Stop final : Callback {
-      int64_t before;
-      void on_batch_start(Trainer& t) override {
-        if (t.step() + 1 == before) t.interrupt();
-      }
-    };
-    const std::unique_ptr<Task> task = make_task(c, where());
-    RunFolder files(folder / run, resume);
-    Trainer trainer(*task, c, where());
-    trainer.write_to(files);
-    const auto stop = std::make_shared<Stop>();
-    stop->before = stop_before;
-    trainer.add(stop);
-    if (resume) trainer.resume();
-    trainer.run();
-    std::vector<Json> all;
-    std::istringstream lines(test::read_text(files.file("metrics.jsonl")));
-    for (std::string line; std::getline(lines, line);) all.push_back(Json::parse(line));
-    return all;
-  }
-  static std::vector<double> losses(const std::vector<Json>& events) {
-    std::vector<double> all;
-    for (const Json& e : events) {
-      if (e["event"] == "step") all.push_back(e["loss"]);
-    }
-    return all;
+  std::vector<Json> events(const Config& c, const std::string& run, int64_t stop_before = -1, bool resume = false) {
+    return recorded_run(c, where(), folder / run, stop_before, resume).lines;
   }
   static std::vector<int64_t> steps_of(const std::vector<Json>& events, const std::string& kind) {
     std::vector<int64_t> all;
@@ -129,12 +103,12 @@ TEST_P(RecipeOptions, MixupIsTheLossOfMixedImagesAndLabels) {
 
 TEST_P(RecipeOptions, MixupRepeatsAndResumesBitForBit) {
   Config c = mlp({{"data.mixup", "0.4"}});
-  const std::vector<double> whole = losses(events(c, "whole"));
+  const std::vector<double> whole = losses_of(events(c, "whole"));
   ASSERT_EQ(whole.size(), 6u);
   c.data.workers = 0;
-  EXPECT_EQ(losses(events(c, "alone")), whole);
+  EXPECT_EQ(losses_of(events(c, "alone")), whole);
   events(c, "cut", 3);
-  EXPECT_EQ(losses(events(c, "cut", -1, true)), whole);
+  EXPECT_EQ(losses_of(events(c, "cut", -1, true)), whole);
 }
 
 TEST_P(RecipeOptions, SamplesComeWithEvaluationsOrEveryFewUpdates) {
@@ -144,7 +118,7 @@ TEST_P(RecipeOptions, SamplesComeWithEvaluationsOrEveryFewUpdates) {
   const std::vector<Json> often = events(gpt({{"log.eval_every", "4"}, {"log.sample_every", "2"}}), "b");
   EXPECT_EQ(steps_of(often, "eval"), (std::vector<int64_t>{4, 6}));
   EXPECT_EQ(steps_of(often, "sample"), (std::vector<int64_t>{2, 4, 6}));
-  EXPECT_EQ(losses(often), losses(with_evaluations));  // what is drawn for a sample is not taken from training
+  EXPECT_EQ(losses_of(often), losses_of(with_evaluations));  // what is drawn for a sample is not taken from training
 }
 
 TEST_P(RecipeOptions, ASampleRepeatsAndCompilesNothingAnew) {
