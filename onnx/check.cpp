@@ -29,7 +29,8 @@ class Checker {
   void graph(Graph& graph, const Scope* around) {
     Scope scope{{}, around};
     for (const Port& input : graph.inputs) declare(input.name, scope, false, "input");
-    for (const auto& [name, tensor] : graph.constants) {
+    for (const auto& constant : graph.constants) {
+      const std::string& name = constant.first;
       const bool is_default = std::ranges::any_of(graph.inputs, [&](const Port& p) { return p.name == name; });
       if (!is_default) declare(name, scope, false, "initializer");
     }

@@ -1,4 +1,6 @@
 // Builders of reduce.inc.
+#include <limits>
+
 #include "heddle/onnx/ops/build.h"
 
 namespace heddle::onnx::build {
