@@ -126,7 +126,7 @@ TEST(OnnxImport, ShapesAreFoldedAndCallsCompile) {
   EXPECT_EQ(out.to_vector<float>(), wanted);
   const auto fast = compile([&](const Tensor& t) { return m.call({t})[0]; });
   for (int i = 0; i < 5; ++i) EXPECT_EQ(fast(in).to_vector<float>(), wanted);
-  EXPECT_GT(fast.stats().replayed, 0u) << fast.stats().refusal;
+  if (default_device().caps().target != Target::none) EXPECT_GT(fast.stats().replayed, 0u) << fast.stats().refusal;
 }
 
 TEST(OnnxImport, GradientsFlow) {
