@@ -1,5 +1,6 @@
 #include "heddle/io/weights_file.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -10,11 +11,7 @@ namespace heddle {
 
 bool is_torch_file(const std::string& path) {
   constexpr std::array<std::string_view, 4> endings = {".pt", ".pth", ".bin", ".ckpt"};
-  const std::string ending = fs::path(path).extension();
-  for (const std::string_view known : endings) {
-    if (ending == known) return true;
-  }
-  return false;
+  return std::ranges::find(endings, std::string(fs::path(path).extension())) != endings.end();
 }
 
 SafetensorsFile load_weights(const std::string& path, DeviceContext* device) {

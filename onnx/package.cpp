@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
 #include "heddle/core/base/path.h"
 #include "heddle/io/read_file.h"
 #include "heddle/io/sha256.h"
@@ -65,7 +66,7 @@ class Weights {
       tensor.set_raw_data(*held.bytes);
       return;
     }
-    bytes_.resize((bytes_.size() + part_alignment - 1) / part_alignment * part_alignment);
+    bytes_.resize(round_up(bytes_.size(), part_alignment));
     tensor.set_data_location(TensorProto::EXTERNAL);
     set_external(tensor, "location", weights_name);
     set_external(tensor, "offset", std::to_string(bytes_.size()));
@@ -97,21 +98,16 @@ void set_shapes(::onnx::GraphProto& graph, const InputShapes& shapes) {
   }
 }
 
-std::string_view text_of(const std::vector<uint8_t>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 }  // namespace
 
 bool is_package(const std::string& path) { return fs::path(path).extension() == ".heddle"; }
 
 void write_package(const std::string& model, const std::string& path, const InputShapes& shapes) {
-  const std::vector<uint8_t> file = read_file(model, "onnx");
+  const std::string file = read_text_file(model, "onnx");
   const ExternalData external{folder_of(model)};
   const Source source{model, external};
-  parse_model(text_of(file), model, external);  // says what is malformed
-  ::onnx::ModelProto proto;
-  parse_into(proto, text_of(file), source);
+  ::onnx::ModelProto proto = proto_of(file, source);
+  model_of(proto, source);  // says what is malformed
   set_shapes(*proto.mutable_graph(), shapes);
   Weights weights(source);
   weights.take(*proto.mutable_graph());

@@ -175,12 +175,7 @@ std::string plain_domain(const std::string& domain) { return domain == "ai.onnx"
 
 std::string Dimension::str() const { return size ? std::to_string(*size) : name.empty() ? "?" : name; }
 
-ModelFile parse_model(std::string_view bytes, const std::string& path, const ExternalData& external) {
-  const Source source{path, external};
-  check_wire(bytes, WireRoot::model, path);
-  ::onnx::ModelProto proto;
-  parse_into(proto, bytes, source);
-  if (!proto.has_graph()) source.fail("holds no graph");
+ModelFile model_of(const ::onnx::ModelProto& proto, const Source& source) {
   ModelFile model;
   model.producer = proto.producer_name();
   for (const auto& entry : proto.metadata_props()) model.properties[entry.key()] = entry.value();
@@ -193,8 +188,13 @@ ModelFile parse_model(std::string_view bytes, const std::string& path, const Ext
     if (!model.functions.emplace(key, std::move(function)).second)
       source.fail(fmt::format("two functions are called {}", f.name()));
   }
-  check(model, path);
+  check(model, source.path);
   return model;
+}
+
+ModelFile parse_model(std::string_view bytes, const std::string& path, const ExternalData& external) {
+  const Source source{path, external};
+  return model_of(proto_of(bytes, source), source);
 }
 
 std::string folder_of(const std::string& path) {
@@ -203,8 +203,7 @@ std::string folder_of(const std::string& path) {
 }
 
 ModelFile read_model(const std::string& path) {
-  const std::vector<uint8_t> bytes = read_file(path, "onnx");
-  return parse_model({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, {folder_of(path)});
+  return parse_model(read_text_file(path, "onnx"), path, {folder_of(path)});
 }
 
 HostTensor parse_tensor(std::string_view bytes, const std::string& path, std::string* name) {
@@ -219,8 +218,7 @@ HostTensor parse_tensor(std::string_view bytes, const std::string& path, std::st
 }
 
 HostTensor read_tensor(const std::string& path, std::string* name) {
-  const std::vector<uint8_t> bytes = read_file(path, "onnx");
-  return parse_tensor({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, name);
+  return parse_tensor(read_text_file(path, "onnx"), path, name);
 }
 
 }  // namespace heddle::onnx

@@ -89,6 +89,14 @@ void Source::fail(const std::string& what) const {
   throw IoError(fmt::format("[onnx] {}: {}", path, shortened(what, 400)));
 }
 
+::onnx::ModelProto proto_of(std::string_view bytes, const Source& source) {
+  check_wire(bytes, WireRoot::model, source.path);
+  ::onnx::ModelProto proto;
+  parse_into(proto, bytes, source);
+  if (!proto.has_graph()) source.fail("holds no graph");
+  return proto;
+}
+
 HostTensor tensor_of(const TensorProto& tensor, const Source& source) {
   HostTensor result{static_cast<Type>(tensor.data_type()), shape_of(tensor, source), nullptr};
   if (!is_held(result.type)) return result;  // what uses it is reported

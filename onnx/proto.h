@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "heddle/onnx/external.h"
-#include "heddle/onnx/host_tensor.h"
+#include "heddle/onnx/model_file.h"
 #include "heddle/onnx/wire.h"
 
 namespace heddle::onnx {
@@ -34,6 +34,11 @@ void parse_into(Message& message, std::string_view bytes, const Source& source) 
   if (!message.ParsePartialFromCodedStream(&in) || !in.ConsumedEntireMessage())
     source.fail("not an ONNX file, or a damaged one");
 }
+
+// Of a file's bytes, compared with what they hold (wire.h).
+::onnx::ModelProto proto_of(std::string_view bytes, const Source& source);
+// In plain structures, checked (check.h).
+ModelFile model_of(const ::onnx::ModelProto& proto, const Source& source);
 
 // With its bytes, unless its type is not held (types.h).
 HostTensor tensor_of(const ::onnx::TensorProto& tensor, const Source& source);
