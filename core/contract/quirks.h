@@ -42,7 +42,7 @@ using DriverVersion = std::array<int, 3>;
 
 struct QuirkRow {
   Quirk quirk;
-  std::string_view name;     // "lanes-are-loops"; unique together with the driver
+  std::string_view name;     // "lanes-are-loops"; unique together with driver and device
   std::string_view backend;  // "opencl"; empty: any
   std::string_view driver;   // what DeviceInfo::driver begins with, before the version; empty: any
   std::string_view device;   // what DeviceInfo::name begins with; empty: any

@@ -42,6 +42,14 @@ TEST(QuirkTable, RefusesADriverThatComputesWrong) {
   EXPECT_FALSE(has("vulkan", "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)", "llvmpipe", Quirk::computes_wrong));
 }
 
+TEST(QuirkTable, PoclsOwnThreadRunsAtOnceUnderBothNames) {
+  EXPECT_TRUE(has("opencl", "Portable Computing Language 3.1+debian", "basic-AMD EPYC", Quirk::runs_at_once));
+  EXPECT_TRUE(has("opencl", "Portable Computing Language 6.0+debian", "cpu-minimal-skylake-avx512-AMD EPYC",
+                  Quirk::runs_at_once));
+  EXPECT_FALSE(
+      has("opencl", "Portable Computing Language 6.0+debian", "cpu-skylake-avx512-AMD EPYC", Quirk::runs_at_once));
+}
+
 TEST(QuirkTable, VersionsAreAHalfOpenRange) {
   const auto sinks = [](const char* driver) { return has("opencl", driver, "cpu", Quirk::sinks_instructions); };
   EXPECT_FALSE(sinks("Portable Computing Language 5.9"));
@@ -87,9 +95,9 @@ bool test_exists(const std::string& name) {
 }
 
 TEST(QuirkTable, RowsAreWholeAndTheirTestsAreThere) {
-  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> seen;
+  std::set<std::tuple<std::string_view, std::string_view, std::string_view, std::string_view>> seen;
   for (const QuirkRow& row : quirk_table()) {
-    EXPECT_TRUE(seen.emplace(row.name, row.backend, row.driver).second) << row.name << " of " << row.driver;
+    EXPECT_TRUE(seen.emplace(row.name, row.backend, row.driver, row.device).second) << row.name << " of " << row.driver;
     for (const std::string_view text : {row.name, row.driver, row.what, row.act, row.test}) EXPECT_FALSE(text.empty());
     if (row.below != DriverVersion{}) {
       EXPECT_LT(row.from, row.below) << row.name;
