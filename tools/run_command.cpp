@@ -93,6 +93,7 @@ void check_command(const CLI::App& app, int argc, char** argv) {
 int parse_and_run(int argc, char** argv) {
   Cli cli;
   cli.app.require_subcommand(1);
+  cli.app.allow_windows_style_options(false);  // a path may begin with a slash there too
   cli.app.footer(
       "Exit codes: 0 success, 2 user error, 1 internal or device error or standard output lost, 3 out of memory (of a "
       "device or the host),\n"

@@ -44,7 +44,7 @@ struct Registered {
   ~Registered() {
     --registered;
     if (os::is_main_thread()) hold_others_back();
-    wait_for_devices.load()();
+    if (os::is_main_thread() || os::may_wait_at_thread_end()) wait_for_devices.load()();
     if (!os::is_main_thread()) return;
     // What others blocked for has finished: they are about to come back, and then held back.
     for (const auto start = Clock::now(); blocking > 0 && Clock::now() - start < patience;)

@@ -17,7 +17,8 @@ namespace heddle::ending {
 // What is done with the devices that are open (core/device/open_contexts.h): `wait` lets everything that was submitted
 // finish; `idle(done)` calls done() while no thread is inside a device.
 void at_end(void (*wait)(), void (*idle)(const std::function<void()>& done));
-// From now on the end of this thread waits for the devices. In the main thread the others are held back as well.
+// From now on the end of this thread waits for the devices, where it may (os::may_wait_at_thread_end). In the main
+// thread the others are held back as well.
 void register_thread();
 
 // Lets the main thread have the lock when the process ends: mutexes are not fair.

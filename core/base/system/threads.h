@@ -11,6 +11,9 @@ bool is_main_thread();
 // `last` is called as this thread ends, unless it is the main one. Once for each thread, and with the same function.
 // False where there is no memory for that.
 bool call_at_thread_end(void (*last)());
+// Whether `last` may wait for work of other threads. Not where threads end under a lock of their library: until then no
+// other thread begins or ends, those included that a driver or a wait would start.
+bool may_wait_at_thread_end();
 
 // `last` is called by exit() before the statics that are there now are destroyed. For systems where exit() destroys the
 // main thread's thread_locals after the statics; does nothing where they go first, as the standard wants.

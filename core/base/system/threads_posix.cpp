@@ -32,6 +32,8 @@ bool call_at_thread_end(void (*last)()) {
   return key.made && ::pthread_setspecific(key.key, reinterpret_cast<void*>(last)) == 0;
 }
 
+bool may_wait_at_thread_end() { return true; }
+
 void call_before_statics(void (*)()) {}
 
 }  // namespace heddle::os

@@ -32,6 +32,9 @@ bool call_at_thread_end(void (*last)()) {
   return end_is_noticed && ::pthread_setspecific(end_of_thread, reinterpret_cast<void*>(last)) == 0;
 }
 
+// MinGW's library calls the keys' functions under the lock that beginning threads take first.
+bool may_wait_at_thread_end() { return false; }
+
 void call_before_statics(void (*last)()) { std::atexit(last); }
 
 }  // namespace heddle::os
