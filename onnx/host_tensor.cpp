@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "heddle/core/functions/shape/create.h"
+#include "heddle/onnx/narrow_types.h"
 
 namespace heddle::onnx {
 namespace {
@@ -23,8 +24,12 @@ void write(std::string& bytes, size_t i, T value) {
 
 int64_t whole_at(const std::string& bytes, Type type, size_t i) {
   switch (type) {
+    case Type::u2:
+    case Type::u4:
     case Type::u8:
       return read<uint8_t>(bytes, i);
+    case Type::i2:
+    case Type::i4:
     case Type::i8:
       return read<int8_t>(bytes, i);
     case Type::boolean:
@@ -43,6 +48,7 @@ int64_t whole_at(const std::string& bytes, Type type, size_t i) {
 }
 
 double real_at(const std::string& bytes, Type type, size_t i) {
+  if (is_narrow_float(type)) return narrow_value(type, read<uint8_t>(bytes, i));
   switch (type) {
     case Type::f32:
       return static_cast<double>(read<float>(bytes, i));
@@ -69,7 +75,7 @@ int64_t truncated(double x) {
 void write_whole(std::string& bytes, Type type, size_t i, int64_t value) {
   switch (size_of(type)) {
     case 1:
-      return write(bytes, i, static_cast<uint8_t>(type == Type::boolean ? value != 0 : value));
+      return write(bytes, i, static_cast<uint8_t>(type == Type::boolean ? value != 0 : wrap(value, type)));
     case 2:
       return write(bytes, i, static_cast<uint16_t>(value));
     case 4:
@@ -105,6 +111,8 @@ HostTensor HostTensor::of_reals(Type type, const Shape& shape, const std::vector
       write(bytes, i, f32_to_f16(static_cast<float>(values[i])));
     else if (type == Type::bf16)
       write(bytes, i, f32_to_bf16(static_cast<float>(values[i])));
+    else if (is_narrow_float(type))
+      write(bytes, i, narrow_bits(type, values[i]));
     else if (type == Type::boolean)
       write(bytes, i, static_cast<uint8_t>(values[i] != 0));
     else
@@ -131,7 +139,9 @@ std::string HostTensor::stored() const {
   if (onnx::size_of(type) == heddle::size_of(dtype)) return *bytes;
   std::string wide(count(shape) * heddle::size_of(dtype), '\0');
   for (size_t i = 0; i < count(shape); ++i) {
-    if (dtype == DType::i32)
+    if (dtype == DType::f32)
+      write(wide, i, static_cast<float>(real_at(*bytes, type, i)));
+    else if (dtype == DType::i32)
       write(wide, i, static_cast<int32_t>(whole_at(*bytes, type, i)));
     else
       write(wide, i, whole_at(*bytes, type, i));
@@ -143,6 +153,7 @@ HostTensor HostTensor::from_stored(Type type, const Shape& shape, const std::vec
   const DType dtype = storage(type);
   std::string bytes(stored.begin(), stored.end());
   if (onnx::size_of(type) == heddle::size_of(dtype)) return empty_of(type, shape, std::move(bytes));
+  if (dtype == DType::f32) return of_reals(type, shape, empty_of(Type::f32, shape, std::move(bytes)).reals());
   const HostTensor wide = empty_of(dtype == DType::i32 ? Type::i32 : Type::i64, shape, std::move(bytes));
   return of_ints(type, shape, wide.ints());
 }

@@ -1,7 +1,7 @@
 // HostTensor: a tensor of a model's file, or one that was computed from its shapes, on the host.
 //
-// Invariants: bytes hold shape.numel() elements of the type, row-major, least byte first, as in a file; texts have no
-// bytes. Copies share the bytes. Errors: ValueError. Thread safety: a value.
+// Invariants: bytes hold shape.numel() elements of the type, row-major, least byte first, as in a file, but those below
+// 8 bits in a byte each; texts have no bytes. Copies share the bytes. Errors: ValueError. Thread safety: a value.
 #pragma once
 
 #include <cstdint>

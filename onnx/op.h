@@ -23,7 +23,7 @@
 
 namespace heddle::onnx {
 
-inline constexpr int newest_opset = 26;  // that the table knows of the standard's domain
+inline constexpr int newest_opset = 28;  // that the table knows of the standard's domain
 
 // A node that cannot run with these shapes or values.
 class Unsupported : public ValueError {

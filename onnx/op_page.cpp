@@ -27,9 +27,10 @@ public functions (`docs/ops.md`).
 - **attributes**: a name alone takes any value; a node with another attribute, or another value than those that are
   listed, is reported.
 - **folded**: computed on the host where all inputs are known there, as in the arithmetic of shapes.
-- **types**: float, float16, bfloat16, double, bool, and integers of 8 to 64 bits, signed and unsigned. uint16, int16 and
-  uint32 are held in the next wider signed dtype, uint64 in the bits of int64. Texts, complex numbers, 8-bit floats and
-  4-bit integers are reported.
+- **types**: float, float16, bfloat16, double, bool, integers of 2 to 64 bits, signed and unsigned, and floats of 4 and
+  8 bits but float8e8m0. uint16, int16 and uint32 are held in the next wider signed dtype, uint64 in the bits of int64,
+  integers below 8 bits in a byte, floats below 16 in float (`onnx/narrow_types.h`). Texts and complex numbers are
+  reported.
 - **functions** that the file defines are expanded; other domains' ops can be given as C++ functions
   (`LoadOptions::custom`).
 - `NonZero`, `Compress`, `Unique` and `NonMaxSuppression` give results whose size depends on values: the host waits for

@@ -10,6 +10,7 @@
 #include "heddle/io/read_file.h"
 #include "heddle/io/sha256.h"
 #include "heddle/io/write_model_parts.h"
+#include "heddle/onnx/narrow_types.h"
 #include "heddle/onnx/parse.h"
 #include "heddle/onnx/proto.h"
 
@@ -62,16 +63,17 @@ class Weights {
     const HostTensor held = tensor_of(tensor, source_);
     if (!held.bytes) return;  // of a type that no op reads
     clear_data(tensor);
-    if (held.bytes->size() < least_bytes) {
-      tensor.set_raw_data(*held.bytes);
+    const std::string data = packed(held.type, *held.bytes);
+    if (data.size() < least_bytes) {
+      tensor.set_raw_data(data);
       return;
     }
     bytes_.resize(round_up(bytes_.size(), part_alignment));
     tensor.set_data_location(TensorProto::EXTERNAL);
     set_external(tensor, "location", weights_name);
     set_external(tensor, "offset", std::to_string(bytes_.size()));
-    set_external(tensor, "length", std::to_string(held.bytes->size()));
-    bytes_ += *held.bytes;
+    set_external(tensor, "length", std::to_string(data.size()));
+    bytes_ += data;
   }
 
   const Source& source_;

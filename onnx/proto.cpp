@@ -6,6 +6,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/shortened.h"
+#include "heddle/onnx/narrow_types.h"
 
 namespace heddle::onnx {
 namespace {
@@ -104,11 +105,12 @@ HostTensor tensor_of(const TensorProto& tensor, const Source& source) {
   const auto elements = static_cast<uint64_t>(result.shape.numel());
   if (elements > (uint64_t{1} << 60) / size_of(result.type))
     source.fail(fmt::format("tensor '{}' claims {} elements", tensor.name(), elements));
-  const uint64_t bytes = elements * size_of(result.type);
+  const uint64_t bytes = bytes_in_file(result.type, elements);
   if (tensor.data_location() == TensorProto::EXTERNAL) {
     const ExternalPlace place = external_place(tensor, source);
-    result.bytes = std::make_shared<const std::string>(read_external(
-        source.external, place, bytes, fmt::format("{}: tensor '{}'", source.path, shortened(tensor.name()))));
+    const std::string data = read_external(source.external, place, bytes,
+                                           fmt::format("{}: tensor '{}'", source.path, shortened(tensor.name())));
+    result.bytes = std::make_shared<const std::string>(unpacked(result.type, data, static_cast<size_t>(elements)));
     return result;
   }
   const uint64_t there = tensor.has_raw_data()
@@ -117,8 +119,8 @@ HostTensor tensor_of(const TensorProto& tensor, const Source& source) {
   if (there != bytes)
     source.fail(
         fmt::format("tensor '{}' of {} takes {} bytes and has {}", tensor.name(), result.shape.str(), bytes, there));
-  result.bytes = std::make_shared<const std::string>(tensor.has_raw_data() ? tensor.raw_data()
-                                                                           : listed_bytes(tensor, result.type, bytes));
+  const std::string data = tensor.has_raw_data() ? tensor.raw_data() : listed_bytes(tensor, result.type, bytes);
+  result.bytes = std::make_shared<const std::string>(unpacked(result.type, data, static_cast<size_t>(elements)));
   return result;
 }
 

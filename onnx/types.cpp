@@ -18,13 +18,28 @@ struct Row {
 };
 
 constexpr Row rows[] = {
-    {"float", 4, DType::f32, Type::f32},      {"uint8", 1, DType::u8, Type::u8},
-    {"int8", 1, DType::i8, Type::i8},         {"uint16", 2, DType::i32, Type::u16},
-    {"int16", 2, DType::i32, Type::i16},      {"int32", 4, DType::i32, Type::i32},
-    {"int64", 8, DType::i64, Type::i64},      {"bool", 1, DType::boolean, Type::boolean},
-    {"float16", 2, DType::f16, Type::f16},    {"double", 8, DType::f64, Type::f64},
-    {"uint32", 4, DType::i64, Type::u32},     {"uint64", 8, DType::i64, Type::u64},
+    {"float", 4, DType::f32, Type::f32},
+    {"uint8", 1, DType::u8, Type::u8},
+    {"int8", 1, DType::i8, Type::i8},
+    {"uint16", 2, DType::i32, Type::u16},
+    {"int16", 2, DType::i32, Type::i16},
+    {"int32", 4, DType::i32, Type::i32},
+    {"int64", 8, DType::i64, Type::i64},
+    {"bool", 1, DType::boolean, Type::boolean},
+    {"float16", 2, DType::f16, Type::f16},
+    {"double", 8, DType::f64, Type::f64},
+    {"uint32", 4, DType::i64, Type::u32},
+    {"uint64", 8, DType::i64, Type::u64},
     {"bfloat16", 2, DType::bf16, Type::bf16},
+    {"float8e4m3fn", 1, DType::f32, Type::f8e4m3fn},
+    {"float8e4m3fnuz", 1, DType::f32, Type::f8e4m3fnuz},
+    {"float8e5m2", 1, DType::f32, Type::f8e5m2},
+    {"float8e5m2fnuz", 1, DType::f32, Type::f8e5m2fnuz},
+    {"uint4", 1, DType::u8, Type::u4},
+    {"int4", 1, DType::i8, Type::i4},
+    {"float4e2m1", 1, DType::f32, Type::f4e2m1},
+    {"uint2", 1, DType::u8, Type::u2},
+    {"int2", 1, DType::i8, Type::i2},
 };
 
 const Row* row_of(Type type) {
@@ -46,8 +61,11 @@ std::string name_of(Type type) {
 }
 
 bool is_held(Type type) { return row_of(type) != nullptr; }
-bool is_float(Type type) { return type == Type::f32 || type == Type::f16 || type == Type::f64 || type == Type::bf16; }
-bool is_unsigned(Type type) { return type == Type::u8 || type == Type::u16 || type == Type::u32 || type == Type::u64; }
+bool is_float(Type type) { return is_held(type) && heddle::is_float(storage(type)); }
+bool is_unsigned(Type type) {
+  return type == Type::u2 || type == Type::u4 || type == Type::u8 || type == Type::u16 || type == Type::u32 ||
+         type == Type::u64;
+}
 
 size_t size_of(Type type) {
   const Row* row = row_of(type);
@@ -85,6 +103,10 @@ Type type_of(DType dtype) {
 
 int64_t lowest(Type type) {
   switch (type) {
+    case Type::i2:
+      return -2;
+    case Type::i4:
+      return -8;
     case Type::i8:
       return std::numeric_limits<int8_t>::min();
     case Type::i16:
@@ -100,6 +122,14 @@ int64_t lowest(Type type) {
 
 int64_t highest(Type type) {
   switch (type) {
+    case Type::i2:
+      return 1;
+    case Type::u2:
+      return 3;
+    case Type::i4:
+      return 7;
+    case Type::u4:
+      return 15;
     case Type::i8:
       return std::numeric_limits<int8_t>::max();
     case Type::i16:
@@ -123,6 +153,14 @@ int64_t highest(Type type) {
 
 Tensor wrap(const Tensor& x, Type type) {
   switch (type) {
+    case Type::u2:
+      return bitwise_and(x, 3.0);
+    case Type::i2:
+      return bitwise_and(x + 2.0, 3.0) - 2.0;
+    case Type::u4:
+      return bitwise_and(x, 15.0);
+    case Type::i4:
+      return bitwise_and(x + 8.0, 15.0) - 8.0;
     case Type::u16:
       return bitwise_and(x, 65535.0);
     case Type::i16:
@@ -136,6 +174,14 @@ Tensor wrap(const Tensor& x, Type type) {
 
 int64_t wrap(int64_t x, Type type) {
   switch (type) {
+    case Type::u2:
+      return x & 3;
+    case Type::i2:
+      return (x & 3) - (x & 2) * 2;
+    case Type::u4:
+      return x & 15;
+    case Type::i4:
+      return (x & 15) - (x & 8) * 2;
     case Type::u8:
       return static_cast<uint8_t>(x);
     case Type::i8:

@@ -85,6 +85,12 @@ void swish(Call& c) {
   c.out(x * heddle::sigmoid(x * c.real("alpha", 1)), c.type(0));
 }
 
+void swiglu(Call& c) {
+  const Tensor gate = c.tensor(0);
+  if (gate.shape() != c.shape(1)) c.fail("the two inputs have other shapes");
+  c.out(gate * heddle::sigmoid(gate * c.real("alpha", 1)) * c.tensor(1), c.type(0));
+}
+
 void thresholded_relu(Call& c) {
   const Tensor x = c.tensor(0);
   c.out(heddle::where(x > c.real("alpha", 1), x, zeros_like(x)), c.type(0));

@@ -13,7 +13,8 @@ namespace heddle::onnx::build {
 inline Tensor in_order(const Tensor& x, Type type) {
   return type == Type::u64 ? heddle::bitwise_xor(x, -9223372036854775808.0) : x;
 }
-Tensor to_type(const Tensor& x, Type from, Type to);
+// `saturate`: beyond a float of 8 bits lies its largest (narrow_types.h).
+Tensor to_type(const Tensor& x, Type from, Type to, bool saturate = true);
 // Quotients of integers toward zero.
 Tensor divided(const Tensor& a, const Tensor& b, Type type);
 

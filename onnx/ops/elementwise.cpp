@@ -1,6 +1,7 @@
 // Builders of elementwise.inc.
 #include <cmath>
 
+#include "heddle/onnx/narrow_types.h"
 #include "heddle/onnx/ops/build.h"
 
 namespace heddle::onnx::build {
@@ -46,9 +47,12 @@ Tensor number(const Call& c, Type type, int64_t value) {
   return c.constant(HostTensor::of_ints(type, Shape{}, {value}));
 }
 
-Tensor to_type(const Tensor& x, Type from, Type to) {
+Tensor to_type(const Tensor& x, Type from, Type to, bool saturate) {
   const DType dtype = storage(to);
   if (to == from) return x;
+  if (is_narrow_float(to)) return narrowed(from == Type::f64 ? x : to_type(x, from, Type::f32), to, saturate);
+  if (bytes_in_file(to, 8) < 8 && onnx::is_float(from))  // whole numbers first: they wrap
+    return wrap(heddle::cast(heddle::cast(x, DType::i32), dtype), to);
   if (from == Type::u64 && onnx::is_float(to)) {  // the upper half is negative as i64
     const Tensor wide = heddle::cast(x, dtype);
     return heddle::where(x < 0.0, wide + 18446744073709551616.0, wide);
@@ -231,9 +235,9 @@ void clip(Call& c) {
 
 void cast(Call& c) {
   const Type to = static_cast<Type>(c.integer("to"));
-  c.out(to_type(c.tensor(0), c.type(0), to), to);
+  c.out(to_type(c.tensor(0), c.type(0), to, c.integer("saturate", 1) != 0), to);
 }
 
-void cast_like(Call& c) { c.out(to_type(c.tensor(0), c.type(0), c.type(1)), c.type(1)); }
+void cast_like(Call& c) { c.out(to_type(c.tensor(0), c.type(0), c.type(1), c.integer("saturate", 1) != 0), c.type(1)); }
 
 }  // namespace heddle::onnx::build

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "heddle/onnx/narrow_types.h"
 #include "heddle/onnx/ops/build.h"
 
 namespace heddle::onnx::build {
@@ -24,6 +25,7 @@ Tensor placed(const Call& c, const Tensor& v, const Tensor& x) {
 }
 
 Tensor saturated(const Tensor& x, Type type) {
+  if (is_narrow_float(type)) return narrowed(x, type, true);
   return heddle::cast(clamp(x, static_cast<double>(lowest(type)), static_cast<double>(highest(type))), storage(type));
 }
 
@@ -76,15 +78,18 @@ void quantize(Call& c) {
   const Tensor x = c.tensor(0), scale = placed(c, c.tensor(1), x);
   Type type = c.given(2) ? c.type(2) : static_cast<Type>(c.integer("output_dtype", 0));
   if (type == Type::none) type = Type::u8;
-  Tensor y = heddle::round(heddle::cast(x, DType::f32) / heddle::cast(scale, DType::f32));
+  Tensor y = heddle::cast(x, DType::f32) / heddle::cast(scale, DType::f32);
+  if (is_narrow_float(type)) return c.out(narrowed(y, type, c.integer("saturate", 1) != 0), type);
+  y = heddle::round(y);
   if (c.given(2)) y = y + heddle::cast(placed(c, c.tensor(2), x), DType::f32);
   c.out(saturated(y, type), type);
 }
 
 void dequantize(Call& c) {
   const Tensor x = c.tensor(0), scale = placed(c, c.tensor(1), x);
-  Tensor whole = heddle::cast(x, DType::i32);
-  if (c.given(2)) whole = whole - heddle::cast(placed(c, c.tensor(2), x), DType::i32);
+  // A float's zero point is zero.
+  Tensor whole = is_narrow_float(c.type(0)) ? x : heddle::cast(x, DType::i32);
+  if (c.given(2)) whole = whole - heddle::cast(placed(c, c.tensor(2), x), whole.dtype());
   const Tensor y = heddle::cast(whole, DType::f32) * heddle::cast(scale, DType::f32);
   Type type = static_cast<Type>(c.integer("output_dtype", 0));
   if (type == Type::none) type = c.type(1);

@@ -140,7 +140,9 @@ void space_to_depth(Call& c) {
   const int64_t b = c.integer("blocksize");
   if (x.rank() != 4 || b < 1 || x.dim(2) % b != 0 || x.dim(3) % b != 0) c.fail("takes (N, C, H b, W b)");
   const int64_t n = x.dim(0), depth = x.dim(1), h = x.dim(2) / b, w = x.dim(3) / b;
-  const Tensor moved = permute(heddle::reshape(x, Shape{n, depth, h, b, w, b}), {0, 3, 5, 1, 2, 4});
+  const bool depth_last = c.text("mode", "DCR") == "DCR";
+  const Tensor moved = permute(heddle::reshape(x, Shape{n, depth, h, b, w, b}),
+                               depth_last ? std::vector<int>{0, 3, 5, 1, 2, 4} : std::vector<int>{0, 1, 3, 5, 2, 4});
   c.out(heddle::reshape(moved, Shape{n, b * b * depth, h, w}), c.type(0));
 }
 
