@@ -131,7 +131,8 @@ Recipe mnist_mlp() {
               [](const TaskRequest& r) {
                 return classifier(make_mlp(r.config, digit_form, r.device), read_digits(r.config), r);
               },
-          .predictor = [](const TaskRequest& r) { return image_predictor(r, make_mlp, digit_form); }};
+          .predictor = [](const TaskRequest& r) { return image_predictor(r, make_mlp, digit_form); },
+          .network = [](const TaskRequest& r) { return image_network(r, make_mlp, digit_form); }};
 }
 
 Recipe mnist_cnn() {
@@ -144,7 +145,8 @@ Recipe mnist_cnn() {
               [](const TaskRequest& r) {
                 return classifier(make_lenet(r.config, digit_form, r.device), read_digits(r.config), r);
               },
-          .predictor = [](const TaskRequest& r) { return image_predictor(r, make_lenet, digit_form); }};
+          .predictor = [](const TaskRequest& r) { return image_predictor(r, make_lenet, digit_form); },
+          .network = [](const TaskRequest& r) { return image_network(r, make_lenet, digit_form); }};
 }
 
 Recipe cifar_resnet() {
@@ -172,7 +174,10 @@ Recipe cifar_resnet() {
                     make_resnet(r.config, form_of(images, cifar_side_of(r.config)), r.device);
                 return classifier(std::move(model), std::move(images), r, "fc.*");
               },
-          .predictor = [](const TaskRequest& r) { return picture_predictor(r, make_resnet, cifar_side_of(r.config)); }};
+          .predictor = [](const TaskRequest& r) { return picture_predictor(r, make_resnet, cifar_side_of(r.config)); },
+          .network = [](const TaskRequest& r) {
+            return image_network(r, make_resnet, stored_form(r, cifar_side_of(r.config)));
+          }};
 }
 
 Recipe image_classifier() {
@@ -188,7 +193,10 @@ Recipe image_classifier() {
                 std::shared_ptr<nn::Module> model = make_known(r.config, form_of(images, side_of(r.config)), r.device);
                 return classifier(std::move(model), std::move(images), r, head);
               },
-          .predictor = [](const TaskRequest& r) { return picture_predictor(r, make_known, side_of(r.config)); }};
+          .predictor = [](const TaskRequest& r) { return picture_predictor(r, make_known, side_of(r.config)); },
+          .network = [](const TaskRequest& r) {
+            return image_network(r, make_known, stored_form(r, side_of(r.config)));
+          }};
 }
 
 }  // namespace heddle::train
