@@ -31,8 +31,8 @@ void check_names(const WriterOptions& options) {
   for (const std::vector<std::string>* list : {&options.inputs, &options.outputs}) {
     for (const std::string& name : *list) {
       if (name.empty() || !names.insert(name).second)
-        throw ValueError(fmt::format("[export] the name '{}' of an input or output is {}", name,
-                                     name.empty() ? "empty" : "taken"));
+        throw ValueError(
+            fmt::format("[export] the name '{}' of an input or output is {}", name, name.empty() ? "empty" : "taken"));
     }
   }
 }
@@ -47,14 +47,12 @@ ModelFile export_model(const ExportFunction& function, const std::vector<ExportI
   WriterOptions writing;
   writing.opset = options.opset;
   writing.functions = options.functions;
-  std::vector<Tensor> values;
-  for (const auto& [name, tensor] : options.names) values.push_back(tensor);
-  eval(values);
+  eval_pending();  // parameters that were drawn and not yet looked at are values, not a graph
   for (const auto& [name, tensor] : options.names) writing.parameters.try_emplace(tensor.node().get(), name);
   for (const ExportInput& input : inputs) writing.inputs.push_back(input.name);
   DeviceContext& device = options.device ? *options.device : default_device();
-  const Recorded recorded = record(function, inputs, device,
-                                   [&](const Composite& note) { return keeps_composite(note, options.opset); });
+  const Recorded recorded =
+      record(function, inputs, device, [&](const Composite& note) { return keeps_composite(note, options.opset); });
   writing.outputs = output_names(options.outputs, recorded.graph.results.size());
   check_names(writing);
   ModelFile model = Writer(recorded, writing).finish();
@@ -69,8 +67,8 @@ ExportReport save(const std::string& path, const ExportFunction& function, const
   const ModelFile model = export_model(function, inputs, options);
   const std::string bytes = serialize(model);
   write_file_atomically(path, bytes);
-  ExportReport report{model.graph.nodes.size(), model.functions.size(), 0, bytes.size(), model.graph.inputs,
-                      model.graph.outputs};
+  ExportReport report{model.graph.nodes.size(), model.functions.size(), 0, bytes.size(),
+                      model.graph.inputs,       model.graph.outputs};
   for (const auto& [name, tensor] : options.names) {
     if (model.graph.constants.count(name) != 0) report.parameters += static_cast<uint64_t>(tensor.numel());
   }

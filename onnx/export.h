@@ -4,15 +4,15 @@
 //              {{"x", DType::f32, {{{}, "N"}, {3}, {224}, {224}}}}, {.names = model.state_dict()});
 //
 // Purpose: the function is recorded as compile() would record it, over stand-ins without values, and its operations are
-// written as ONNX's, opset 17 to 21. A size may have a name in place of a number (N: any batch): the file then holds for
-// all of them. Tensors that the function reads are initializers, under the names of ExportOptions::names. Models are to
-// be in evaluation mode; what they draw at random has no op. A row that ONNX lacks is a function of the file, in domain
-// "heddle", whose body other readers understand and which onnx::load() gives back as the row, so that an imported export
-// gives the same bits; with `functions` false its nodes stand in the place of the call. Indices out of range and
-// division of integers by 0 are errors in most readers. Invariants: the same graph and weights give the same bytes; a
-// file is written whole or not at all. Errors: ValueError "[export] ..." that names every operation without a row with
-// its count, sizes that the recorded graph cannot follow, and models of 2 GiB and more (no external data are written);
-// IoError for the file. Thread safety: as recording.
+// written as ONNX's, opset 17 to 21. A size may have a name in place of a number (N: any batch): the file then holds
+// for all of them. Tensors that the function reads are initializers, under the names of ExportOptions::names. Models
+// are to be in evaluation mode; what they draw at random has no op. A row that ONNX lacks is a function of the file, in
+// domain "heddle", whose body other readers understand and which onnx::load() gives back as the row, so that an
+// imported export gives the same bits; with `functions` false its nodes stand in the place of the call. Indices out of
+// range and division of integers by 0 are errors in most readers. Invariants: the same graph and weights give the same
+// bytes; a file is written whole or not at all. Errors: ValueError "[export] ..." that names every operation without a
+// row with its count, sizes that the recorded graph cannot follow, and models of 2 GiB and more (no external data are
+// written); IoError for the file. Thread safety: as recording.
 #pragma once
 
 #include <map>
@@ -38,10 +38,10 @@ using ExportFunction = Callable<std::vector<Tensor>(const std::vector<Tensor>&)>
 struct ExportOptions {
   int opset = first_exported_opset;
   bool functions = true;
-  std::vector<std::string> outputs = {};       // names; none: "y", or "y0", "y1", ...
-  std::map<std::string, Tensor> names = {};    // of parameters and buffers, such as Module::state_dict()
+  std::vector<std::string> outputs = {};               // names; none: "y", or "y0", "y1", ...
+  std::map<std::string, Tensor> names = {};            // of parameters and buffers, such as Module::state_dict()
   std::map<std::string, std::string> properties = {};  // stored with the model
-  DeviceContext* device = nullptr;             // of the stand-ins; null: the default one
+  DeviceContext* device = nullptr;                     // of the stand-ins; null: the default one
 };
 
 ModelFile export_model(const ExportFunction& function, const std::vector<ExportInput>& inputs,

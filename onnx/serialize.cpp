@@ -130,9 +130,10 @@ uint64_t bytes_of_constants(const Graph& graph) {
 std::string serialize(const ModelFile& model) {
   constexpr uint64_t most = (uint64_t{1} << 31) - (uint64_t{1} << 20);  // the rest is for names and nodes
   if (const uint64_t bytes = bytes_of_constants(model.graph); bytes >= most) {
-    throw ValueError(fmt::format("[export] the weights have {} bytes; a .onnx file holds less than 2 GiB (cast them to "
-                                 "f16 or bf16)",
-                                 bytes));
+    throw ValueError(
+        fmt::format("[export] the weights have {} bytes; a .onnx file holds less than 2 GiB (cast them to "
+                    "f16 or bf16)",
+                    bytes));
   }
   ::onnx::ModelProto proto;
   const auto opset = model.opsets.find("");
@@ -150,7 +151,8 @@ std::string serialize(const ModelFile& model) {
   google::protobuf::io::StringOutputStream out(&bytes);
   google::protobuf::io::CodedOutputStream coded(&out);
   coded.SetSerializationDeterministic(true);
-  if (!proto.SerializePartialToCodedStream(&coded)) throw ValueError("[export] the graph is larger than protobuf writes (2 GiB)");
+  if (!proto.SerializePartialToCodedStream(&coded))
+    throw ValueError("[export] the graph is larger than protobuf writes (2 GiB)");
   coded.Trim();
   return bytes;
 }

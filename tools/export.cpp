@@ -34,7 +34,7 @@ struct ExportCommand {
 // What is exported, and what is said of it in the file.
 struct Exported {
   train::Network network;
-  train::Metadata metadata;
+  Metadata metadata;
 };
 
 Exported of_run(const ExportCommand& o, DeviceContext& device) {
@@ -100,10 +100,14 @@ Json json_of(const ExportCommand& o, const onnx::ExportReport& report) {
   ports.inputs = report.inputs;
   ports.outputs = report.outputs;
   const Json described = report_json(ports);
-  return {{"event", "exported"},           {"file", o.output},
-          {"opset", o.opset},              {"inputs", described["inputs"]},
-          {"outputs", described["outputs"]}, {"nodes", report.nodes},
-          {"functions", report.functions}, {"parameters", report.parameters},
+  return {{"event", "exported"},
+          {"file", o.output},
+          {"opset", o.opset},
+          {"inputs", described["inputs"]},
+          {"outputs", described["outputs"]},
+          {"nodes", report.nodes},
+          {"functions", report.functions},
+          {"parameters", report.parameters},
           {"bytes", report.bytes}};
 }
 
@@ -153,16 +157,20 @@ void add_export(Cli& cli) {
       ->required();
   command->add_option("-o,--output", o.output, "The .onnx file")->required()->type_name("FILE");
   command->add_option("--opset", o.opset, "Version of ONNX's ops, 17 to 21")->capture_default_str();
-  command->add_option("--shape", o.shape, "Sizes of the input, such as 'N,3,224,224': numbers, or names of those that vary");
-  command->add_flag("--plain", o.plain,
-                    "Standard ops alone: what ONNX lacks as nodes, not as functions of the file, for readers without those");
+  command->add_option("--shape", o.shape,
+                      "Sizes of the input, such as 'N,3,224,224': numbers, or names of those that vary");
+  command->add_flag(
+      "--plain", o.plain,
+      "Standard ops alone: what ONNX lacks as nodes, not as functions of the file, for readers without those");
   command->add_option("--weights", o.weights, "Weights of a model of `heddle summary`: .safetensors, or PyTorch's")
       ->type_name("FILE");
-  command->add_option("--example", o.example, "Folder for x.npy, a random input, and y.npy, what the model makes of it");
+  command->add_option("--example", o.example,
+                      "Folder for x.npy, a random input, and y.npy, what the model makes of it");
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
   command->footer(
-      "The batch varies unless --shape gives a number. What a file is prepared with before it enters the model, and its\n"
+      "The batch varies unless --shape gives a number. What a file is prepared with before it enters the model, and "
+      "its\n"
       "classes or tokenizer, are stored as the file's properties. An op that ONNX lacks is named, with its count, and\n"
       "nothing is written.\n"
       "Example:\n  heddle export runs/mnist-cnn -o digits.onnx\n  heddle export runs/char-gpt -o gpt.onnx --shape N,T");

@@ -64,8 +64,8 @@ std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Met
 // A trained model, ready to be used. ValueError for one of a recipe that predicts nothing, IoError for one without what
 // its recipe stores.
 std::unique_ptr<Predictor> make_predictor(ModelFile& file, DeviceContext& device);
-// The network of a trained model with its weights, in evaluation mode, whatever its recipe. IoError for one without what
-// its recipe stores.
+// The network of a trained model with its weights, in evaluation mode, whatever its recipe. IoError for one without
+// what its recipe stores.
 Network make_network(ModelFile& file, DeviceContext& device);
 
 }  // namespace heddle::train

@@ -15,7 +15,8 @@ Given operand(RowCall& c, size_t i) {
   const Given& given = c.lazy(i);
   const Sizes& shape = c.in(i).shape;
   const size_t rank = given.shape.size();
-  const bool whole = rank >= 2 && given.shape[rank - 1] == shape.back() && given.shape[rank - 2] == shape[shape.size() - 2];
+  const bool whole =
+      rank >= 2 && given.shape[rank - 1] == shape.back() && given.shape[rank - 2] == shape[shape.size() - 2];
   return whole ? given : Given{c.full(i), shape};
 }
 
@@ -157,7 +158,8 @@ void average_pool_with_padding(RowCall& c) { average(c, true); }
 // bias or a mask of the keys (B, N). A query that may see no key gives 0.
 void attention(RowCall& c) {
   const bool causal = c.vertex.ints[0].number() != 0, bias = c.given(3), mask = c.given(4);
-  std::string scores = "MatMul(Mul(x, Reciprocal(Sqrt(CastLike(Shape(x, start=3), x)))), Transpose(y, perm=[0, 1, 3, 2]))";
+  std::string scores =
+      "MatMul(Mul(x, Reciprocal(Sqrt(CastLike(Shape(x, start=3), x)))), Transpose(y, perm=[0, 1, 3, 2]))";
   if (bias) scores = fmt::format("Add({}, u)", scores);
   if (causal) scores = fmt::format("Where(Greater(n, Unsqueeze(n, [1])), -inf, {})", scores);
   if (mask) scores = fmt::format("Where(Unsqueeze(u, [1, 2]), {}, -inf)", scores);
@@ -169,8 +171,7 @@ void attention(RowCall& c) {
     text += fmt::format("MatMul(Softmax({}, axis=-1), z)", scores);
   std::vector<std::string> inputs{c.full(0), c.full(1), c.full(2)};
   if (bias || mask) inputs.push_back(c.full(bias ? 3 : 4));
-  const std::string name =
-      fmt::format("attention{}{}", causal ? "_causal" : "", bias ? "_bias" : mask ? "_mask" : "");
+  const std::string name = fmt::format("attention{}{}", causal ? "_causal" : "", bias ? "_bias" : mask ? "_mask" : "");
   c.out(c.writer.expression(c.level, name, parse_expression(text), inputs, c.vertex.dtype, false));
 }
 

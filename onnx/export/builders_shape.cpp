@@ -68,9 +68,8 @@ void iota(RowCall& c) {
     std::vector<double> values;
     for (int64_t i = 0; i < count.number(); ++i) values.push_back(start + step * static_cast<double>(i));
     const Shape shape(numbers_of(with_ones(count, behind)));
-    const HostTensor host = is_float(t)
-                                ? HostTensor::of_reals(type_of(t), shape, values)
-                                : HostTensor::of_ints(type_of(t), shape, {values.begin(), values.end()});
+    const HostTensor host = is_float(t) ? HostTensor::of_reals(type_of(t), shape, values)
+                                        : HostTensor::of_ints(type_of(t), shape, {values.begin(), values.end()});
     return c.out(Given{c.writer.constant(host, "numbers"), with_ones(count, behind)});
   }
   const std::string places = c.node("Range", {c.writer.whole(0), c.writer.whole(count), c.writer.whole(1)});
@@ -85,8 +84,10 @@ void reshape(RowCall& c) {
   const Sizes &from = c.in(0).shape, &to = c.vertex.shape;
   const Given& given = c.lazy(0);
   if (given.shape.empty()) return c.out(given);
-  const bool grown = to.size() > from.size() && std::equal(from.begin(), from.end(), to.end() - static_cast<ptrdiff_t>(from.size())) &&
-                     std::all_of(to.begin(), to.end() - static_cast<ptrdiff_t>(from.size()), [](const Size& s) { return s == Size(1); });
+  const bool grown = to.size() > from.size() &&
+                     std::equal(from.begin(), from.end(), to.end() - static_cast<ptrdiff_t>(from.size())) &&
+                     std::all_of(to.begin(), to.end() - static_cast<ptrdiff_t>(from.size()),
+                                 [](const Size& s) { return s == Size(1); });
   if (grown) return c.out(given);
   c.out(c.writer.reshaped(c.level, c.full(0), from, to));
 }

@@ -3,8 +3,8 @@
 //   "Mul(x, Sigmoid(x))"      "u = Exp(x); Where(Equal(u, 1), x, Sub(u, 1))"      "Gelu(x, approximate='tanh')"
 //
 // Purpose: one text is the body of a function of the file, or nodes in the place of a call. Names of parameters are
-// the row's (x, y, z). A number is a constant of the first parameter's type; #3 is a whole one (int64), [0, 1] a list of
-// them. Errors: Error for a text that is no expression (a fault of the table). Thread safety: pure functions.
+// the row's (x, y, z). A number is a constant of the first parameter's type; #3 is a whole one (int64), [0, 1] a list
+// of them. Errors: Error for a text that is no expression (a fault of the table). Thread safety: pure functions.
 #pragma once
 
 #include <map>

@@ -55,9 +55,10 @@ class Zip {
   };
 
   [[noreturn]] void differ(const heddle::Node& node) const {
-    throw ValueError(fmt::format("[export] the function records other operations for other sizes (at {}); give numbers "
-                                 "in place of the names of sizes",
-                                 describe(node)));
+    throw ValueError(
+        fmt::format("[export] the function records other operations for other sizes (at {}); give numbers "
+                    "in place of the names of sizes",
+                    describe(node)));
   }
   std::vector<const Composite*> notes_of(const Nodes& nodes) const;
   Frame frame(Nodes nodes);
@@ -87,7 +88,7 @@ class Zip {
     Nodes nodes;
   };
   std::unordered_map<const heddle::Node*, Known> known_;  // by the node of the first recording
-  std::vector<Nodes> nodes_;                      // by vertex
+  std::vector<Nodes> nodes_;                              // by vertex
 };
 
 // Empty unless the composite stays whole.
@@ -216,7 +217,8 @@ void Zip::set_attributes(Vertex& made, const Frame& frame) const {
     throw ValueError(fmt::format("[export] a number of {} depends on a size that varies: give a number in its place",
                                  describe(first)));
   }
-  made.ints = sizes(frame.nodes, first.attrs.ints.size(), [&](size_t k, size_t i) { return frame.nodes[k]->attrs.ints[i]; });
+  made.ints =
+      sizes(frame.nodes, first.attrs.ints.size(), [&](size_t k, size_t i) { return frame.nodes[k]->attrs.ints[i]; });
   made.real = first.attrs.real;
   made.real2 = first.attrs.real2;
 }
@@ -325,7 +327,8 @@ Recorded record(const ExportFunction& function, const std::vector<ExportInput>& 
       recordings.push_back(call(function, inputs, made.symbols, k, device));
   } catch (const ValueError& error) {
     if (!std::string_view(error.what()).starts_with("[vmap] a value that depends on an example")) throw;
-    throw ValueError("[export] the function looks at values that it computes: its graph is not the same for all inputs");
+    throw ValueError(
+        "[export] the function looks at values that it computes: its graph is not the same for all inputs");
   }
   std::vector<const CompositeNotes*> notes;
   for (const Recording& recording : recordings) notes.push_back(&recording.notes);

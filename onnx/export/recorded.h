@@ -32,7 +32,7 @@ struct Vertex {
   std::vector<int> inputs;  // -1: left out, of a composite
   NodePtr node;             // of the first recording: what a leaf holds
   std::string_view composite;
-  int input = -1;  // the number of the function's input, or of the body's argument
+  int input = -1;                             // the number of the function's input, or of the body's argument
   std::shared_ptr<const RecordedGraph> body;  // of a loop
 };
 

@@ -24,7 +24,8 @@ namespace {
 
 constexpr ExportRow table[] = {
 #define HEDDLE_EXPORT(row, first, takes, expression) {#row, false, first, Takes::takes, expression, false, nullptr},
-#define HEDDLE_EXPORT_EXACT(row, first, takes, expression) {#row, false, first, Takes::takes, expression, true, nullptr},
+#define HEDDLE_EXPORT_EXACT(row, first, takes, expression) \
+  {#row, false, first, Takes::takes, expression, true, nullptr},
 #define HEDDLE_EXPORT_BUILT(row, builder) {#row, false, 17, Takes::any, nullptr, false, &write::builder},
 #define HEDDLE_EXPORT_COMPOSITE(name, first, builder) {#name, true, first, Takes::any, nullptr, false, &write::builder},
 #include "heddle/onnx/export/rows.inc"

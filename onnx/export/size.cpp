@@ -57,8 +57,8 @@ std::vector<int64_t> numbers_of(const Sizes& sizes) {
 
 Symbols::Symbols(std::vector<std::string> names) : names_(std::move(names)) {
   if (names_.size() > most)
-    throw ValueError(fmt::format("[export] {} sizes vary ({}); {} is the most", names_.size(), fmt::join(names_, ", "),
-                                 most));
+    throw ValueError(
+        fmt::format("[export] {} sizes vary ({}); {} is the most", names_.size(), fmt::join(names_, ", "), most));
 }
 
 size_t Symbols::index(const std::string& name) const {

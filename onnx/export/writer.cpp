@@ -226,6 +226,9 @@ void Writer::outputs(Level& level) {
     const bool taken = std::ranges::any_of(level.graph.outputs, [&](const Port& p) { return p.name == name; });
     if (!made || taken) name = node(level, "Identity", {name});
     rename(level.graph, name, options_.outputs[i]);
+    for (Given& value : level.values) {
+      if (value.name == name) value.name = options_.outputs[i];
+    }
     level.graph.outputs.push_back(port(options_.outputs[i], vertex.dtype, vertex.shape));
   }
 }
@@ -233,7 +236,8 @@ void Writer::outputs(Level& level) {
 void Writer::check() const {
   if (lacking_.empty()) return;
   std::vector<std::string> all;
-  for (const auto& [what, count] : lacking_) all.push_back(fmt::format("{} ({} {})", what, count, count == 1 ? "node" : "nodes"));
+  for (const auto& [what, count] : lacking_)
+    all.push_back(fmt::format("{} ({} {})", what, count, count == 1 ? "node" : "nodes"));
   throw ValueError(fmt::format("[export] ONNX of opset {} has no op for: {}", options_.opset, fmt::join(all, ", ")));
 }
 

@@ -36,7 +36,7 @@ struct Given {
 struct Level {
   const RecordedGraph& recorded;
   Graph graph;
-  std::vector<Given> values;                        // by vertex
+  std::vector<Given> values;                           // by vertex
   std::map<int, std::vector<std::string>> loops = {};  // results of loops, carries first
   std::map<int, std::vector<int>> stacked = {};        // which values of bodies they are, behind the carries
 };
@@ -64,8 +64,8 @@ class Writer {
   std::string constant(const HostTensor& value, const std::string& base);
   std::string number(double value, DType dtype);
   std::string wholes(const std::vector<int64_t>& values);  // int64, of rank 1
-  std::string sizes(const Sizes& sizes);                    // the same of sizes that may vary
-  std::string whole(const Size& size);                      // int64, of rank 0
+  std::string sizes(const Sizes& sizes);                   // the same of sizes that may vary
+  std::string whole(const Size& size);                     // int64, of rank 0
   // The name of a value with all of its shape.
   std::string full(Level& level, const Given& value, const Sizes& shape);
   std::string reshaped(Level& level, const std::string& name, const Sizes& from, const Sizes& to);

@@ -44,8 +44,8 @@ std::vector<ModelOption> gpt_model(Integer layers, Integer heads, Integer width,
 Network stored_network(const TaskRequest& r) {
   const auto description = r.metadata.find("model");
   if (description == r.metadata.end())
-    throw IoError(fmt::format("[model] the model of {} holds no description; not written by heddle train",
-                              r.config.run.recipe));
+    throw IoError(
+        fmt::format("[model] the model of {} holds no description; not written by heddle train", r.config.run.recipe));
   const auto model = std::make_shared<nn::LanguageModel>(description->second, r.device);
   return {std::shared_ptr<nn::Module>(model, &model->module()), Shape{1, r.config.model_value<Integer>("context")},
           DType::i32};

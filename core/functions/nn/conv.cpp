@@ -165,7 +165,8 @@ Tensor convolve(const char* op, int rank, const Tensor& x, const Tensor& weight,
   const DType t = autocast_dtype(ops::conv_op, promote(x.dtype(), weight.dtype()));
   const Tensor y = (transposed ? conv::input_grad : conv::forward)(cast(x, t), cast(weight, t), attrs_of(call), shape);
   const Tensor result = add_bias(call, y, bias);
-  if (result.dtype() == t) note_composite(transposed ? "conv_transpose" : "conv", result, {&x, &weight, &bias}, attrs_of(call).ints);
+  if (result.dtype() == t)
+    note_composite(transposed ? "conv_transpose" : "conv", result, {&x, &weight, &bias}, attrs_of(call).ints);
   return result;
 }
 
