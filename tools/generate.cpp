@@ -3,19 +3,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
 #include "heddle/data/tokenizer_file.h"
+#include "heddle/data/tokenizer_gguf.h"
 #include "heddle/data/unicode.h"
+#include "heddle/io/gguf.h"
 #include "heddle/io/read_file.h"
 #include "heddle/nn/language_model.h"
+#include "heddle/nn/models/llama_gguf.h"
 #include "heddle/train/model_file.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
@@ -37,9 +43,26 @@ struct Options {
 struct LoadedModel {
   nn::LanguageModel model;
   data::TokenizerPtr tokenizer;
+  std::optional<int32_t> begin = {}, end = {};  // tokens in front of a text and behind it
 };
 
+bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
+
+// Blocks stay packed unless a precision is asked for. The file is closed before anything is generated.
+LoadedModel load_gguf(const Options& o, DeviceContext& device) {
+  const Gguf file = Gguf::map(o.model);
+  const data::GgufTokenizer read = data::tokenizer_of(file, o.model);
+  const auto how = o.precision.empty() ? nn::GgufWeights::packed : nn::GgufWeights::unpacked;
+  const auto model = std::make_shared<nn::Llama>(nn::load_llama(file, o.model, device, how));
+  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.begins ? read.begin : std::nullopt, read.end};
+  if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
+  data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
+  if (!o.precision.empty()) model->to(parse_dtype(o.precision));
+  return loaded;
+}
+
 LoadedModel load(const Options& o, DeviceContext& device) {
+  if (is_gguf(o.model)) return load_gguf(o, device);
   const train::ModelFile file = train::read_model_file(o.model, device);
   const auto description = file.metadata.find("model");
   if (description == file.metadata.end())
@@ -59,11 +82,17 @@ struct Prompt {
   std::vector<int32_t> tokens;
 };
 
-Prompt prompt_of(const Options& o, const data::Tokenizer& tokenizer) {
+Prompt prompt_of(const Options& o, const LoadedModel& loaded) {
+  const data::Tokenizer& tokenizer = *loaded.tokenizer;
+  std::vector<int32_t> tokens;
+  if (loaded.begin) tokens.push_back(*loaded.begin);
   if (o.prompt || !o.prompt_file.empty()) {
     const std::string text = o.prompt ? *o.prompt : read_text_file(o.prompt_file, "generate");
-    return {text, tokenizer.encode(text)};
+    const std::vector<int32_t> encoded = tokenizer.encode(text);
+    tokens.insert(tokens.end(), encoded.begin(), encoded.end());
+    return {text, tokens};
   }
+  if (!tokens.empty()) return {"", tokens};
   if (const auto end = tokenizer.special().find("<|endoftext|>"); end != tokenizer.special().end())
     return {"", {end->second}};
   try {
@@ -74,8 +103,10 @@ Prompt prompt_of(const Options& o, const data::Tokenizer& tokenizer) {
 }
 
 // Tokens that end the text: special ones by name, and single tokens by their text.
-std::vector<int32_t> stop_tokens(const Options& o, const data::Tokenizer& tokenizer) {
+std::vector<int32_t> stop_tokens(const Options& o, const LoadedModel& loaded) {
+  const data::Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<int32_t> stops;
+  if (loaded.end) stops.push_back(*loaded.end);
   for (const std::string& text : o.stop) {
     const auto special = tokenizer.special().find(text);
     const std::vector<int32_t> tokens =
@@ -159,14 +190,21 @@ void report(const Options& o, const Made& made, const data::Tokenizer& tokenizer
   }
 }
 
+// Of a cache that holds the prompt and all that follows, in steps, so that runs share their kernels.
+int64_t positions(size_t prompt, int64_t tokens) {
+  constexpr int64_t step = 256, most = int64_t{1} << 31;
+  return round_up(static_cast<int64_t>(prompt) + std::min(tokens, most), step);
+}
+
 int run(Options o) {
   DeviceContext& device = open_device(o.device, true);
   const LoadedModel loaded = load(o, device);
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
-  const Prompt prompt = prompt_of(o, tokenizer);
-  o.how.stop = stop_tokens(o, tokenizer);
+  const Prompt prompt = prompt_of(o, loaded);
+  o.how.stop = stop_tokens(o, loaded);
   if (o.greedy) o.how.temperature = 0;
-  const auto decoder = loaded.model.decoder({.batch = o.beams, .cache = !o.no_cache});
+  const auto decoder = loaded.model.decoder(
+      {.batch = o.beams, .cache = !o.no_cache, .context = positions(prompt.tokens.size(), o.how.tokens)});
   const size_t read = nn::readable(*decoder, prompt.tokens).size();
   if (read < prompt.tokens.size()) {
     print_error("heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n",
@@ -185,7 +223,8 @@ void add_generate(Cli& cli) {
   Options& o = *options;
   command
       ->add_option("model", o.model,
-                   "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt)")
+                   "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt); or a "
+                   "GGUF file (.gguf) of a Llama, with its tokenizer")
       ->required();
   command->add_option("--prompt", o.prompt,
                       "What it goes on with; default: <|endoftext|> where the tokenizer has it, else a line break");
@@ -210,7 +249,8 @@ void add_generate(Cli& cli) {
   command->add_option("--stop", o.stop, "A token that ends the text; may be given several times");
   command
       ->add_option("--precision", o.precision,
-                   "Weights and cache in f32, f16 or bf16; default: what the model was trained in")
+                   "Weights and cache in f32, f16 or bf16; default: what the model was trained in, of a GGUF file its "
+                   "packed blocks")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   command->add_option("--tokenizer", o.tokenizer, "Instead of the one in the model file");
   command->add_flag("--no-cache", o.no_cache, "Compute all earlier positions again for each token");
