@@ -29,9 +29,9 @@ TEST_P(LlamaGgufTest, PackedWeightsAreTheirNumbers) {
   for (const GgmlType type : {GgmlType::q4_0, GgmlType::q4_1, GgmlType::q8_0, GgmlType::f16, GgmlType::bf16}) {
     const Gguf file = opened(TinyLlamaFile(type, type != GgmlType::q4_0));
     nn::Llama packed = nn::load_llama(file, "tiny", device());
-    nn::Llama plain = nn::load_llama(file, "tiny", device("reference:0"), nn::GgufWeights::unpacked);
+    nn::Llama plain = nn::load_llama(file, "tiny", reference(), nn::GgufWeights::unpacked);
     for (const int64_t length : {1, 11}) {
-      const Values expected = plain(text(device("reference:0"), length)).to_doubles();
+      const Values expected = plain(text(reference(), length)).to_doubles();
       const Values found = packed(text(device(), length)).to_doubles();
       ASSERT_EQ(found.size(), expected.size());
       for (size_t i = 0; i < found.size(); ++i)
