@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/integers.h"
@@ -15,6 +17,7 @@
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "heddle/data/tokenizer_file.h"
 #include "heddle/data/tokenizer_gguf.h"
 #include "heddle/data/unicode.h"
@@ -35,7 +38,7 @@ struct Options {
   std::optional<std::string> prompt;
   nn::GenerateOptions how = {.tokens = 200, .temperature = 0.8};
   std::vector<std::string> stop;
-  int64_t beams = 1;
+  int64_t beams = 1, repeat = 1, window = 0;
   double length_penalty = 1;
   bool greedy = false, no_cache = false, json = false;
 };
@@ -175,19 +178,72 @@ Made search(const Options& o, nn::Decoder& decoder, const data::Tokenizer& token
   return made;
 }
 
-void report(const Options& o, const Made& made, const data::Tokenizer& tokenizer, const std::string& device) {
+// The same again without a word: what generation takes once its kernels are there.
+nlohmann::ordered_json repeated(const Options& o, nn::Decoder& decoder, const Prompt& prompt) {
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  for (int64_t i = 1; i < o.repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    double first = 0;
+    const auto tokens = nn::generate(decoder, prompt.tokens, o.how, [&](int32_t) {
+      if (first == 0) first = seconds_since(start);
+      return !InterruptScope::caught();
+    });
+    runs.push_back({{"tokens", tokens.size()}, {"seconds", seconds_since(start)}, {"first_token_seconds", first}});
+  }
+  return runs;
+}
+
+void report(const Options& o, const Made& made, const Prompt& prompt, nlohmann::ordered_json runs,
+            const data::Tokenizer& tokenizer, const std::string& device) {
   const double speed = made.tokens.empty() ? 0 : static_cast<double>(made.tokens.size()) / made.seconds;
   if (o.json) {
+    runs.insert(runs.begin(), {{"tokens", made.tokens.size()},
+                               {"seconds", made.seconds},
+                               {"first_token_seconds", made.first_seconds}});
     print_json({{"event", InterruptScope::caught() ? "interrupted" : "done"},
                 {"text", data::valid_utf8(tokenizer.decode(made.tokens))},
+                {"prompt_tokens", prompt.tokens.size()},
                 {"tokens", made.tokens.size()},
                 {"seconds", made.seconds},
                 {"first_token_seconds", made.first_seconds},
                 {"tokens_per_second", speed},
+                {"runs", runs},
                 {"device", device}});
   } else {
     print_error("{} tokens in {:.2f} s, {:.0f} tokens/s, on {}\n", made.tokens.size(), made.seconds, speed, device);
   }
+}
+
+// The perplexity of the prompt's first tokens, in windows: each token given those before it in its window.
+int score(const Options& o, const LoadedModel& loaded, const Prompt& prompt) {
+  const NoGradScope no_grad;
+  const std::span<const int32_t> all =
+      std::span(prompt.tokens).first(std::min(prompt.tokens.size(), static_cast<size_t>(o.how.tokens)));
+  DeviceContext& device = open_device(o.device, true);
+  double total = 0;
+  size_t count = 0;
+  for (size_t first = 0; first + 1 < all.size(); first += static_cast<size_t>(o.window)) {
+    const auto window = all.subspan(first, std::min(static_cast<size_t>(o.window), all.size() - first));
+    if (window.size() < 2) break;
+    const auto length = static_cast<int64_t>(window.size());
+    const Tensor tokens = Tensor::from_host(window, {1, length}, &device);
+    const Tensor logits = squeeze(loaded.model.module()(tokens), 0);
+    const Tensor losses = cross_entropy(slice(logits, 0, {.start = 0, .stop = length - 1}),
+                                        Tensor::from_host(window.subspan(1), {length - 1}, &device));
+    total += losses.item() * static_cast<double>(length - 1);
+    count += window.size() - 1;
+  }
+  if (count == 0) throw ValueError("[generate] --perplexity needs a prompt of at least two tokens");
+  const double perplexity = std::exp(total / static_cast<double>(count));
+  if (o.json)
+    print_json({{"event", "done"},
+                {"perplexity", perplexity},
+                {"scored_tokens", count},
+                {"prompt", std::vector<int32_t>(all.begin(), all.end())},
+                {"device", device.id()}});
+  else
+    fmt::print("perplexity {:.4f} of {} tokens\n", perplexity, count);
+  return 0;
 }
 
 // Of a cache that holds the prompt and all that follows, in steps, so that runs share their kernels.
@@ -201,6 +257,7 @@ int run(Options o) {
   const LoadedModel loaded = load(o, device);
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
   const Prompt prompt = prompt_of(o, loaded);
+  if (o.window > 0) return score(o, loaded, prompt);
   o.how.stop = stop_tokens(o, loaded);
   if (o.greedy) o.how.temperature = 0;
   const auto decoder = loaded.model.decoder(
@@ -210,8 +267,9 @@ int run(Options o) {
     print_error("heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n",
                 prompt.tokens.size(), decoder->context(), read);
   }
-  report(o, o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt), tokenizer,
-         device.id());
+  const Made made =
+      o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt);
+  report(o, made, prompt, repeated(o, *decoder, prompt), tokenizer, device.id());
   return InterruptScope::exit_code();
 }
 
@@ -252,6 +310,16 @@ void add_generate(Cli& cli) {
                    "Weights and cache in f32, f16 or bf16; default: what the model was trained in, of a GGUF file its "
                    "packed blocks")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command
+      ->add_option("--repeat", o.repeat,
+                   "With --json: so many times in all, each with its times; without beams")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--perplexity", o.window,
+                   "Nothing is written: of the prompt's first --tokens tokens, how likely each is given those before it "
+                   "in windows of so many")
+      ->check(CLI::Range(2, 1 << 20));
   command->add_option("--tokenizer", o.tokenizer, "Instead of the one in the model file");
   command->add_flag("--no-cache", o.no_cache, "Compute all earlier positions again for each token");
   add_device_option(*command, o.device);

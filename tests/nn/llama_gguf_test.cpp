@@ -37,12 +37,13 @@ TEST_P(LlamaGgufTest, PackedWeightsAreTheirNumbers) {
       for (size_t i = 0; i < found.size(); ++i)
         ASSERT_NEAR(found[i], expected[i], 2e-3 * (1 + std::abs(expected[i]))) << block_of(type).name << " at " << i;
     }
+    const double rounding = block_of(type).elements > 1 ? 1e-3 : 3e-2;  // a cache in 16 bits
     const nn::DecoderPtr decoder = nn::cached_decoder(packed, 1, 32);
     decoder->read(text(device(), 10));
     const Values whole = packed(text(device())).to_doubles();
     const Values last = decoder->step(squeeze(slice(text(device()), 1, {.start = 10, .stop = 11}), 1)).to_doubles();
     for (size_t i = 0; i < last.size(); ++i)
-      ASSERT_NEAR(last[i], whole[whole.size() - last.size() + i], 1e-3 * (1 + std::abs(last[i]))) << i;
+      ASSERT_NEAR(last[i], whole[whole.size() - last.size() + i], rounding * (1 + std::abs(last[i]))) << i;
   }
 }
 HEDDLE_DEVICE_TESTS(LlamaGgufTest);
