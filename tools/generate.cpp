@@ -197,9 +197,9 @@ void report(const Options& o, const Made& made, const Prompt& prompt, nlohmann::
             const data::Tokenizer& tokenizer, const std::string& device) {
   const double speed = made.tokens.empty() ? 0 : static_cast<double>(made.tokens.size()) / made.seconds;
   if (o.json) {
-    runs.insert(runs.begin(), {{"tokens", made.tokens.size()},
-                               {"seconds", made.seconds},
-                               {"first_token_seconds", made.first_seconds}});
+    const nlohmann::ordered_json first = {
+        {"tokens", made.tokens.size()}, {"seconds", made.seconds}, {"first_token_seconds", made.first_seconds}};
+    runs.insert(runs.begin(), first);
     print_json({{"event", InterruptScope::caught() ? "interrupted" : "done"},
                 {"text", data::valid_utf8(tokenizer.decode(made.tokens))},
                 {"prompt_tokens", prompt.tokens.size()},
