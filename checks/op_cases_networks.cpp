@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "checks/op_case_table.h"
-#include "heddle/core/functions/linalg/packed.h"
 #include "heddle/autograd/autograd.h"
+#include "heddle/core/functions/linalg/packed.h"
 
 namespace heddle::checks {
 

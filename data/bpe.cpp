@@ -116,11 +116,11 @@ class BpeTokenizer::WordEncoder {
     for (size_t i = 0; i < word.size(); ++i) {
       const auto byte = static_cast<uint8_t>(word[i]);
       if (of_.token_of_byte_[byte] == none)
-        throw ValueError(fmt::format("[BpeTokenizer] the text holds the byte 0x{:02X}, for which the vocabulary has no "
-                                     "token",
-                                     byte));
-      parts_.push_back({of_.token_of_byte_[byte], i == 0 ? nowhere : i - 1,
-                        i + 1 == word.size() ? nowhere : i + 1});
+        throw ValueError(
+            fmt::format("[BpeTokenizer] the text holds the byte 0x{:02X}, for which the vocabulary has no "
+                        "token",
+                        byte));
+      parts_.push_back({of_.token_of_byte_[byte], i == 0 ? nowhere : i - 1, i + 1 == word.size() ? nowhere : i + 1});
     }
     for (size_t i = 0; i + 1 < parts_.size(); ++i) offer(i);
     while (!candidates_.empty()) {

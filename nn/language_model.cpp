@@ -86,10 +86,9 @@ std::string describe(const GptOptions& o) {
 }
 
 std::string describe(const LlamaOptions& o) {
-  return Json{{"type", "llama"},   {"vocabulary", o.vocabulary}, {"context", o.context},
-              {"layers", o.layers}, {"heads", o.heads},           {"key_heads", o.key_heads},
-              {"width", o.width},   {"hidden", o.hidden},         {"eps", o.eps},
-              {"rope_base", o.rope_base}, {"tied", o.tied}}
+  return Json{{"type", "llama"},  {"vocabulary", o.vocabulary}, {"context", o.context}, {"layers", o.layers},
+              {"heads", o.heads}, {"key_heads", o.key_heads},   {"width", o.width},     {"hidden", o.hidden},
+              {"eps", o.eps},     {"rope_base", o.rope_base},   {"tied", o.tied}}
       .dump();
 }
 

@@ -23,7 +23,7 @@ std::string describe(const LlamaOptions& options);
 std::string describe(const RecurrentLmOptions& options);
 
 struct DecoderOptions {
-  int64_t batch = 1;  // sequences at a time
+  int64_t batch = 1;    // sequences at a time
   bool cache = true;    // false (Gpt and Llama): everything is read again for each token
   int64_t context = 0;  // of a Llama's cache, in positions; 0: the model's
 };

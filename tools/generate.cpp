@@ -267,8 +267,7 @@ int run(Options o) {
     print_error("heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n",
                 prompt.tokens.size(), decoder->context(), read);
   }
-  const Made made =
-      o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt);
+  const Made made = o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt);
   report(o, made, prompt, repeated(o, *decoder, prompt), tokenizer, device.id());
   return InterruptScope::exit_code();
 }
@@ -310,15 +309,14 @@ void add_generate(Cli& cli) {
                    "Weights and cache in f32, f16 or bf16; default: what the model was trained in, of a GGUF file its "
                    "packed blocks")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  command
-      ->add_option("--repeat", o.repeat,
-                   "With --json: so many times in all, each with its times; without beams")
+  command->add_option("--repeat", o.repeat, "With --json: so many times in all, each with its times; without beams")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
-      ->add_option("--perplexity", o.window,
-                   "Nothing is written: of the prompt's first --tokens tokens, how likely each is given those before it "
-                   "in windows of so many")
+      ->add_option(
+          "--perplexity", o.window,
+          "Nothing is written: of the prompt's first --tokens tokens, how likely each is given those before it "
+          "in windows of so many")
       ->check(CLI::Range(2, 1 << 20));
   command->add_option("--tokenizer", o.tokenizer, "Instead of the one in the model file");
   command->add_flag("--no-cache", o.no_cache, "Compute all earlier positions again for each token");

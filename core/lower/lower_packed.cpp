@@ -43,8 +43,7 @@ LoweredKernel lower_unpack_blocks(const LowerInput& in) {
   add_bytes(kernel, blocks);
   kernel.bindings.push_back(e.slots()[0]);
   kernel.constants = {static_cast<uint32_t>(stretches), static_cast<uint32_t>(blocks.view.offset)};
-  const auto groups =
-      file.groups(options.tunables, {{"STRETCHES", stretches}, {"BLOCKS_OFF", blocks.view.offset}});
+  const auto groups = file.groups(options.tunables, {{"STRETCHES", stretches}, {"BLOCKS_OFF", blocks.view.offset}});
   std::copy(groups.begin(), groups.end(), kernel.groups);
   kernel.loop_iterations = options.tunables.at("COUNT") * (2 * stretch + 1);
   return kernel;
@@ -75,8 +74,8 @@ LoweredKernel lower_matmul_packed(const LowerInput& in) {
   kernel.bindings = {x.slot};
   add_bytes(kernel, blocks);
   kernel.bindings.insert(kernel.bindings.end(), e.slots().begin(), e.slots().end());
-  const Bindings constants{{"M", rows}, {"N", columns}, {"K", depth}, {"X_OFF", x.view.offset},
-                           {"BLOCKS_OFF", blocks.view.offset}};
+  const Bindings constants{
+      {"M", rows}, {"N", columns}, {"K", depth}, {"X_OFF", x.view.offset}, {"BLOCKS_OFF", blocks.view.offset}};
   for (const ConstParam& c : file.constants) kernel.constants.push_back(static_cast<uint32_t>(constants.at(c.name)));
   kernel.constants.insert(kernel.constants.end(), e.constant_values().begin(), e.constant_values().end());
   const auto groups = file.groups(options.tunables, constants);

@@ -51,8 +51,8 @@ RMSNorm norm(const WeightSource& weights, const std::string& name, const LlamaOp
   RMSNorm made(o.width, {.eps = o.eps, .device = device});
   const Weight weight = weights(name + ".weight", {o.width});
   if (weight.packed || weight.values.shape() != made.weight.shape())
-    throw ShapeError(fmt::format("[Llama] {} is {}, expected {}", name, weight.values.shape().str(),
-                                 made.weight.shape().str()));
+    throw ShapeError(
+        fmt::format("[Llama] {} is {}, expected {}", name, weight.values.shape().str(), made.weight.shape().str()));
   made.weight.assign(cast(weight.values, DType::f32));
   return made;
 }
@@ -128,9 +128,7 @@ LlamaBlock::LlamaBlock(const LlamaOptions& o, const WeightSource& weights, const
 LlamaBlock::Projected LlamaBlock::project(const Tensor& x, const Tensor& positions) {
   const Tensor in = input_layernorm_(x);
   const RotaryAngles angles = rotary_angles(positions, size_, rope_base_);
-  const auto heads = [&](Projection& by, int64_t count) {
-    return reshape(by(in), {x.dim(0), x.dim(1), count, size_});
-  };
+  const auto heads = [&](Projection& by, int64_t count) { return reshape(by(in), {x.dim(0), x.dim(1), count, size_}); };
   return {transpose(rotated(heads(q_, heads_), angles), 1, 2), transpose(rotated(heads(k_, key_heads_), angles), 1, 2),
           transpose(heads(v_, key_heads_), 1, 2)};
 }
@@ -214,8 +212,7 @@ KvCache Llama::make_cache(int64_t batch, int64_t context) const {
       parameter_shape("Llama", {batch, 2, options_.key_heads, positions, options_.width / options_.heads});
   DeviceContext* device = &embed_tokens_.weight.device();
   KvCache cache{{}, zeros({1}, DType::i32, device)};
-  for (int64_t i = 0; i < options_.layers; ++i)
-    cache.layers.push_back(zeros(shape, embed_tokens_.dtype(), device));
+  for (int64_t i = 0; i < options_.layers; ++i) cache.layers.push_back(zeros(shape, embed_tokens_.dtype(), device));
   return cache;
 }
 

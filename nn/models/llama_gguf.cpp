@@ -41,7 +41,7 @@ std::map<std::string, Wanted> wanted(const LlamaOptions& o) {
   for (int64_t i = 0; i < o.layers; ++i) {
     const auto add = [&](const char* ours, const char* theirs, const Shape& shape, int64_t heads = 0) {
       all[fmt::format("model.layers.{}.{}.weight", i, ours)] = {fmt::format("blk.{}.{}.weight", i, theirs), shape,
-                                                               heads};
+                                                                heads};
     };
     add("input_layernorm", "attn_norm", {o.width});
     add("post_attention_layernorm", "ffn_norm", {o.width});
@@ -68,8 +68,8 @@ class OptionsReader {
     o.context = size("llama.context_length");
     o.layers = size("llama.block_count", most_layers_named);
     o.heads = size("llama.attention.head_count");
-    o.key_heads = file_.find("llama.attention.head_count_kv") == nullptr ? o.heads
-                                                                         : size("llama.attention.head_count_kv");
+    o.key_heads =
+        file_.find("llama.attention.head_count_kv") == nullptr ? o.heads : size("llama.attention.head_count_kv");
     o.width = size("llama.embedding_length");
     o.hidden = size("llama.feed_forward_length");
     o.eps = file_.at("llama.attention.layer_norm_rms_epsilon").as_number();
@@ -94,7 +94,8 @@ class OptionsReader {
   void check(const LlamaOptions& o) const {
     if (o.width % o.heads != 0 || o.heads % o.key_heads != 0 || o.width / o.heads % 2 != 0)
       fail(path_, fmt::format("{} heads and {} of keys do not fit a width of {}", o.heads, o.key_heads, o.width));
-    for (const char* key : {"llama.rope.dimension_count", "llama.attention.key_length", "llama.attention.value_length"}) {
+    for (const char* key :
+         {"llama.rope.dimension_count", "llama.attention.key_length", "llama.attention.value_length"}) {
       if (file_.find(key) != nullptr && size(key) != o.width / o.heads)
         fail(path_, fmt::format("{} is {}; read are heads of width / heads, {}", key, size(key), o.width / o.heads));
     }

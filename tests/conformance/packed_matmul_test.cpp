@@ -1,6 +1,4 @@
 // matmul_packed and unpack_blocks: every type of blocks, rows few and many, views, epilogues, transforms, refusals.
-#include "heddle/core/functions/linalg/packed.h"
-
 #include <cmath>
 
 #include "heddle/autograd/autograd.h"
@@ -8,6 +6,7 @@
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/linalg/packed.h"
 #include "tests/support/device_test.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/packed_blocks.h"
@@ -106,7 +105,8 @@ TEST_P(PackedMatmul, ViewsAndEpilogues) {
   const Tensor some = slice(o.blocks, 0, {.start = 7, .stop = 40});
   const std::vector<double> got = matmul_packed(o.x, some, type).to_doubles();
   for (size_t i = 0; i < 3; ++i) {
-    for (size_t j = 0; j < 33; ++j) ASSERT_NEAR(got[i * 33 + j], o.want[i * 40 + 7 + j], 2e-6 * (1 + o.size[i * 40 + 7 + j]));
+    for (size_t j = 0; j < 33; ++j)
+      ASSERT_NEAR(got[i * 33 + j], o.want[i * 40 + 7 + j], 2e-6 * (1 + o.size[i * 40 + 7 + j]));
   }
   expect(o, matmul_packed(cast(o.x, DType::f16), o.blocks, type), "x in f16");  // whose values f16 holds
 }
@@ -130,13 +130,26 @@ TEST_P(PackedMatmul, HasAGradientByX) {
 TEST_P(PackedMatmul, Refusals) {
   const auto blocks = [&](const Shape& shape, DType dtype = DType::u8) { return zeros(shape, dtype, &device()); };
   const Tensor x = zeros({2, 64}, DType::f32, &device());
-  expect_error<DTypeError>([&] { matmul_packed(x, blocks({3, 40}, DType::i32), GgmlType::q4_1); }, {"[matmul_packed]", "u8"});
-  expect_error<ShapeError>([&] { matmul_packed(x, blocks({3, 41}), GgmlType::q4_1); }, {"whole blocks of 20 bytes in Q4_1"});
+  expect_error<DTypeError>(
+      [&] {
+        matmul_packed(x, blocks({3, 40}, DType::i32), GgmlType::q4_1);
+      },
+      {"[matmul_packed]", "u8"});
+  expect_error<ShapeError>(
+      [&] {
+        matmul_packed(x, blocks({3, 41}), GgmlType::q4_1);
+      },
+      {"whole blocks of 20 bytes in Q4_1"});
   expect_error<ShapeError>([&] { matmul_packed(x, blocks({3, 20}), GgmlType::q4_1); }, {"x is (2, 64)", "32 elements"});
   expect_error<ShapeError>([&] { matmul_packed(x, blocks({40}), GgmlType::q4_1); }, {"(N, bytes of K)"});
-  expect_error<ValueError>([&] { unpack_blocks(blocks({3, 40}), GgmlType::f16); }, {"[unpack_blocks] F16 has no blocks"});
+  expect_error<ValueError>(
+      [&] {
+        unpack_blocks(blocks({3, 40}), GgmlType::f16);
+      },
+      {"[unpack_blocks] F16 has no blocks"});
   expect_error<ShapeError>([&] { packed_shape({3, 33}, GgmlType::q8_0); }, {"no whole blocks of 32"});
-  EXPECT_EQ(matmul_packed(zeros({0, 64}, DType::f32, &device()), blocks({3, 40}), GgmlType::q4_1).shape(), (Shape{0, 3}));
+  EXPECT_EQ(matmul_packed(zeros({0, 64}, DType::f32, &device()), blocks({3, 40}), GgmlType::q4_1).shape(),
+            (Shape{0, 3}));
 }
 
 HEDDLE_DEVICE_TESTS(PackedMatmul);

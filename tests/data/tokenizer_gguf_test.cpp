@@ -28,8 +28,7 @@ TEST(GgufTokenizer, CutsMergesAndKnowsSpecialTokens) {
   EXPECT_FALSE(found.begins);
   EXPECT_EQ(found.tokenizer->size(), 261);
   EXPECT_EQ(found.tokenizer->special().at("<|end|>"), 260);
-  EXPECT_EQ(pieces(*found.tokenizer, "then an 12"),
-            (std::vector<std::string>{"the", "n", " ", "an", " ", "1", "2"}));
+  EXPECT_EQ(pieces(*found.tokenizer, "then an 12"), (std::vector<std::string>{"the", "n", " ", "an", " ", "1", "2"}));
   for (const std::string text : {"the  12\n\n3 a\xFF\xC0 größer", "", "٣٤ half"})
     EXPECT_EQ(found.tokenizer->decode(found.tokenizer->encode(text)), text);
   const data::TokenizerPtr back = data::parse_tokenizer(found.tokenizer->str());

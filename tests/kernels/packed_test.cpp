@@ -59,10 +59,10 @@ class PackedTest : public KernelTest {
 TEST_P(PackedTest, Products) {
   const int64_t depths[] = {1, 3};
   for (const GgmlType type : types) {
-    for (const Bindings& schedule : {Bindings{{"SCHEDULE", 0}, {"LANES", 8}, {"MR", 2}, {"NR", 1}},
-                                     Bindings{{"SCHEDULE", 0}, {"LANES", 32}, {"MR", 1}, {"NR", 4}},
-                                     Bindings{{"SCHEDULE", 1}, {"MR", 1}, {"NR", 16}},
-                                     Bindings{{"SCHEDULE", 1}, {"MR", 4}, {"NR", 4}}}) {
+    for (const Bindings& schedule :
+         {Bindings{{"SCHEDULE", 0}, {"LANES", 8}, {"MR", 2}, {"NR", 1}},
+          Bindings{{"SCHEDULE", 0}, {"LANES", 32}, {"MR", 1}, {"NR", 4}},
+          Bindings{{"SCHEDULE", 1}, {"MR", 1}, {"NR", 16}}, Bindings{{"SCHEDULE", 1}, {"MR", 4}, {"NR", 4}}}) {
       for (const int64_t blocks : depths) {
         const int64_t k = blocks * block_of(type).elements;
         multiply(type, schedule, 1, 1, k);

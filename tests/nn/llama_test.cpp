@@ -197,10 +197,9 @@ INSTANTIATE_TEST_SUITE_P(Devices, LlamaTest, testing::ValuesIn(devices()), devic
 TEST(Llama, HasHuggingFacesNames) {
   const nn::StateDict state = nn::Llama(tiny, {.device = reference()}).state_dict();
   EXPECT_EQ(state.size(), 3u + 2 * 9);
-  for (const char* name :
-       {"model.embed_tokens.weight", "model.layers.1.self_attn.q_proj.weight", "model.layers.0.mlp.gate_proj.weight",
-        "model.layers.1.input_layernorm.weight", "model.layers.1.post_attention_layernorm.weight", "model.norm.weight",
-        "lm_head.weight"})
+  for (const char* name : {"model.embed_tokens.weight", "model.layers.1.self_attn.q_proj.weight",
+                           "model.layers.0.mlp.gate_proj.weight", "model.layers.1.input_layernorm.weight",
+                           "model.layers.1.post_attention_layernorm.weight", "model.norm.weight", "lm_head.weight"})
     EXPECT_TRUE(state.contains(name)) << name;
   EXPECT_EQ(state.at("model.layers.0.self_attn.k_proj.weight").shape(), (Shape{12, 24}));
   EXPECT_FALSE(nn::Llama(tied(), {.device = reference()}).state_dict().contains("lm_head.weight"));

@@ -71,13 +71,14 @@ std::vector<uint8_t> random_blocks(GgmlType type, int64_t elements, uint32_t see
 TinyLlamaFile::TinyLlamaFile(GgmlType type, bool tied) {
   constexpr int64_t width = 64, hidden = 96;
   texts = {{"general.architecture", "llama"}, {"tokenizer.ggml.model", "gpt2"}, {"tokenizer.ggml.pre", "smollm"}};
-  numbers = {{"llama.context_length", 96},         {"llama.block_count", 2},
-             {"llama.attention.head_count", 4},    {"llama.attention.head_count_kv", 2},
-             {"llama.embedding_length", 64},       {"llama.feed_forward_length", 96},
-             {"llama.rope.dimension_count", 16},   {"tokenizer.ggml.bos_token_id", 259},
+  numbers = {{"llama.context_length", 96},        {"llama.block_count", 2},
+             {"llama.attention.head_count", 4},   {"llama.attention.head_count_kv", 2},
+             {"llama.embedding_length", 64},      {"llama.feed_forward_length", 96},
+             {"llama.rope.dimension_count", 16},  {"tokenizer.ggml.bos_token_id", 259},
              {"tokenizer.ggml.eos_token_id", 260}};
   reals = {{"llama.attention.layer_norm_rms_epsilon", 1e-5F}, {"llama.rope.freq_base", 1000}};
-  for (const uint8_t byte : data::detail::bytes_in_order()) tokens.push_back(data::utf8(data::detail::code_of_byte()[byte]));
+  for (const uint8_t byte : data::detail::bytes_in_order())
+    tokens.push_back(data::utf8(data::detail::code_of_byte()[byte]));
   merges = {"t h", "th e", "a n"};
   for (const char* made : {"th", "the", "an", "<|begin|>", "<|end|>"}) tokens.emplace_back(made);
   types.assign(tokens.size(), 1);
@@ -113,8 +114,8 @@ std::vector<uint8_t> TinyLlamaFile::bytes() const {
 
 void TinyLlamaFile::write(const std::string& path) const {
   const std::vector<uint8_t> all = bytes();
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(all.data()),
-                                              static_cast<std::streamsize>(all.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(all.data()), static_cast<std::streamsize>(all.size()));
 }
 
 }  // namespace heddle::test

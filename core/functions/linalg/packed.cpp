@@ -24,8 +24,7 @@ const GgmlBlock& packed_block(GgmlType type, const char* op) {
 // Elements of the last axis of blocks.
 int64_t elements_of(const Tensor& blocks, GgmlType type, const char* op) {
   const GgmlBlock& block = packed_block(type, op);
-  if (blocks.dtype() != DType::u8)
-    throw DTypeError(fmt::format("[{}] blocks are u8, got {}", op, build::show(blocks)));
+  if (blocks.dtype() != DType::u8) throw DTypeError(fmt::format("[{}] blocks are u8, got {}", op, build::show(blocks)));
   if (blocks.rank() == 0 || blocks.dim(-1) % block.bytes != 0)
     throw ShapeError(fmt::format("[{}] blocks are {}; the last axis is whole blocks of {} bytes in {}", op,
                                  blocks.shape().str(), block.bytes, block.name));
@@ -57,9 +56,10 @@ Tensor matmul_packed(const Tensor& x, const Tensor& blocks, GgmlType type, Calle
   build::check_device(x, blocks, "matmul_packed");
   const int64_t inner = elements_of(blocks, type, "matmul_packed");
   if (blocks.rank() != 2 || x.rank() == 0 || x.dim(-1) != inner)
-    throw ShapeError(fmt::format("[matmul_packed] x is {}, blocks are {}; expected (..., K) and (N, bytes of K), {} "
-                                 "elements here",
-                                 x.shape().str(), blocks.shape().str(), inner));
+    throw ShapeError(
+        fmt::format("[matmul_packed] x is {}, blocks are {}; expected (..., K) and (N, bytes of K), {} "
+                    "elements here",
+                    x.shape().str(), blocks.shape().str(), inner));
   if (x.rank() == 1) return squeeze(matmul_packed(unsqueeze(x, 0), blocks, type), 0);
   const Tensor wide = cast(x, DType::f32);
   const Shape shape = with_last(x.shape(), blocks.dim(0));
