@@ -87,11 +87,11 @@ TEST_F(GenerateCommand, WritesWithAGgufFile) {
 
   tiny.texts["general.architecture"] = "gemma";
   tiny.write(file);
-  expect_user_error(run_heddle({"generate", file, "--device", "reference:0"}), "the architecture is 'gemma'");
+  expect_user_error({"generate", file, "--device", "reference:0"}, "the architecture is 'gemma'");
   tiny.texts["tokenizer.ggml.pre"] = "viking";
   tiny.write(file);
-  expect_user_error(run_heddle({"generate", file, "--device", "reference:0"}), "cuts words by 'viking'");
-  expect_user_error(run_heddle({"generate", folder / "none.gguf", "--device", "reference:0"}), "none.gguf");
+  expect_user_error({"generate", file, "--device", "reference:0"}, "cuts words by 'viking'");
+  expect_user_error({"generate", folder / "none.gguf", "--device", "reference:0"}, "none.gguf");
 }
 
 TEST_F(GenerateCommand, RefusesInOneLine) {
