@@ -2,6 +2,7 @@
 #include "heddle/autograd/batching.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/op/attrs.h"
+#include "heddle/core/op/packed_rows.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
@@ -128,6 +129,9 @@ void add_index_batching(BatchTable& table) {
   table[&ops::take_op].rule = taken;
   table[&ops::gather_op].rule = along_axis;
   table[&ops::scatter_rows_op].rule = scattered;
+  table[&ops::unpack_blocks_op].rule = [](const BatchCall& call) {
+    return call.record(call.in, call.attrs(), call.shape());
+  };
   table[&ops::argsort_op].rule = sorted;
   table[&ops::cumsum_op].rule = along_axis;
   table[&ops::cumprod_op].rule = along_axis;

@@ -1,5 +1,7 @@
 #include "heddle/autograd/rules.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/linalg/packed.h"
+#include "heddle/core/op/packed_rows.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
@@ -10,6 +12,10 @@ void add_contraction_rules(RuleTable& table) {
   table[&ops::matmul_op].rule = [](RuleCall& call) {
     if (call.wants(0)) call.result[0] = matmul(call.g, transpose(call.in[1]));
     if (call.wants(1)) call.result[1] = matmul(transpose(call.in[0]), call.g);
+  };
+  // y = x w^T with packed w, which has no gradient.
+  table[&ops::matmul_packed_op].rule = [](RuleCall& call) {
+    if (call.wants(0)) call.result[0] = matmul(call.g, unpack_blocks(call.in[1], block_type_of(call.node.attrs)));
   };
   // y = conv(x, w) is linear in both, and so are its two gradients: the three are each other's gradients, in every
   // order.

@@ -5,6 +5,7 @@
 #include "heddle/autograd/rules.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/loop.h"
+#include "heddle/core/op/packed_rows.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
@@ -110,6 +111,7 @@ void add_reasons(RuleTable& table) {
   table[&ops::argmax_op].reason = "its result is an integer index";
   table[&ops::argmin_op].reason = "its result is an integer index";
   table[&ops::argsort_op].reason = "its result is integer indices";
+  table[&ops::unpack_blocks_op].reason = "its blocks are bytes";
   table[&ops::random_uniform_op].reason = "random bits depend on no tensor";
   table[&ops::stop_gradient_op].reason = "it stops gradients on purpose";
   table[&ops::assign_op].reason = "a value written in place begins a new history";

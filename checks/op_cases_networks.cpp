@@ -5,6 +5,7 @@
 
 #include "checks/op_case_table.h"
 #include "heddle/autograd/autograd.h"
+#include "heddle/core/functions/linalg/packed.h"
 
 namespace heddle::checks {
 
@@ -40,6 +41,19 @@ void add_matmul(Table& table) {
   add("mixed", x({17, 33}, DType::bf16), x({33, 9}));
   add("double", x({17, 33}, DType::f64), x({33, 9}, DType::f64));
   table.add("matmul", "transposed views", {x({9, 5}), x({7, 5})}, [](In t) { return matmul(t[0], transpose(t[1])); });
+  // Blocks of Q8_0 with a scale of 2^-6 in front of drawn bytes.
+  const auto blocks = [](const Tensor& drawn) {
+    const Shape scale = drawn.shape().with(2, 1);
+    const auto byte = [&](double value) { return full(scale, value, DType::u8, &drawn.device()); };
+    return reshape(concat({byte(0), byte(0x24), drawn}, 2), {drawn.dim(0), 34 * drawn.dim(1)});
+  };
+  const InputSpec drawn = whole({7, 2, 32}, 0, 255, DType::u8);
+  table.add("unpack_blocks", "", {drawn}, [blocks](In t) { return unpack_blocks(blocks(t[0]), GgmlType::q8_0); })
+      .differentiable = false;
+  for (const int64_t rows : {1, 3, 20}) {
+    table.add("matmul_packed", "", {x({rows, 64}), drawn},
+              [blocks](In t) { return matmul_packed(t[0], blocks(t[1]), GgmlType::q8_0); });
+  }
   table.add("matmul", "chain", {x({9, 5}), x({5, 7}), x({7, 3})},
             [](In t) { return matmul(matmul(t[0], t[1]), t[2]); });
 }

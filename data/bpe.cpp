@@ -63,8 +63,12 @@ struct BpeTokenizer::Ranks {
 };
 
 BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges,
-                           std::map<std::string, int32_t> special)
-    : tokens_(std::move(tokens)), merges_(std::move(merges)), special_(std::move(special)), token_of_byte_(256, none) {
+                           std::map<std::string, int32_t> special, const BpeForm& form)
+    : tokens_(std::move(tokens)),
+      merges_(std::move(merges)),
+      special_(std::move(special)),
+      form_(form),
+      token_of_byte_(256, none) {
   const auto fail = [](const std::string& what) { throw ValueError("[BpeTokenizer] " + what); };
   if (tokens_.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) fail("there are too many tokens");
   std::unordered_set<std::string_view> different;
@@ -82,7 +86,7 @@ BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> m
     if (t.size() == 1 && special_.count(t) == 0) token_of_byte_[static_cast<uint8_t>(t[0])] = static_cast<int32_t>(i);
   }
   const auto missing = std::find(token_of_byte_.begin(), token_of_byte_.end(), none);
-  if (missing != token_of_byte_.end())
+  if (form_.every_byte && missing != token_of_byte_.end())
     fail(fmt::format("there is no token for the byte 0x{:02X}; a byte-level vocabulary has one for each",
                      missing - token_of_byte_.begin()));
   auto ranks = std::make_shared<Ranks>();
@@ -110,8 +114,13 @@ class BpeTokenizer::WordEncoder {
   void append(std::string_view word, std::vector<int32_t>& out) {
     parts_.clear();
     for (size_t i = 0; i < word.size(); ++i) {
-      parts_.push_back({of_.token_of_byte_[static_cast<uint8_t>(word[i])], i == 0 ? nowhere : i - 1,
-                        i + 1 == word.size() ? nowhere : i + 1});
+      const auto byte = static_cast<uint8_t>(word[i]);
+      if (of_.token_of_byte_[byte] == none)
+        throw ValueError(
+            fmt::format("[BpeTokenizer] the text holds the byte 0x{:02X}, for which the vocabulary has no "
+                        "token",
+                        byte));
+      parts_.push_back({of_.token_of_byte_[byte], i == 0 ? nowhere : i - 1, i + 1 == word.size() ? nowhere : i + 1});
     }
     for (size_t i = 0; i + 1 < parts_.size(); ++i) offer(i);
     while (!candidates_.empty()) {
@@ -171,7 +180,7 @@ std::vector<int32_t> BpeTokenizer::encode(std::string_view text, SpecialTokens h
   std::unordered_map<std::string_view, Place> seen;  // where a word's tokens already stand
   WordEncoder words(*this);
   const auto append = [&](std::string_view part) {
-    for_each_word(part, [&](std::string_view word) {
+    for_each_word(part, form_.words, [&](std::string_view word) {
       const auto [found, is_new] = seen.try_emplace(word, Place{out.size(), 0});
       auto& [at, count] = found->second;
       if (is_new) {

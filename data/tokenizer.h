@@ -5,7 +5,8 @@
 //   tokenizer->decode(tokens);                                               // "to be or not"
 //   save_safetensors(path, state, {{"tokenizer", tokenizer->str()}});        // and back: data::parse_tokenizer(text)
 //
-// Invariants: tokens are 0 ... size() - 1. BpeTokenizer takes any bytes, and decode(encode(x)) is x; what a special
+// Invariants: tokens are 0 ... size() - 1. BpeTokenizer takes any bytes that it has tokens for (all of them, unless its
+// BpeForm says otherwise), and decode(encode(x)) is x; what a special
 // token (<|endoftext|>) looks like in a text is text, unless the call says otherwise. CharTokenizer takes UTF-8 of the
 // characters that it knows. Errors: ValueError for characters and tokens that a vocabulary does not have, IoError with
 // file (and line) for files that do not fit together. Thread safety: immutable; may be used by several threads at once.
@@ -19,6 +20,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "heddle/data/words.h"
 
 namespace heddle::data {
 
@@ -65,6 +68,12 @@ struct BpeTraining {
   int64_t least_count = 2;  // a pair that is rarer is not merged
 };
 
+// How a vocabulary was made.
+struct BpeForm {
+  WordRule words = WordRule::gpt2;
+  bool every_byte = true;  // false: some single bytes are no tokens; a text that holds one is refused
+};
+
 enum class SpecialTokens : uint8_t { as_text, recognised };
 
 // Byte-level byte-pair encoding, GPT-2's: words (data/words.h), then the merges, each as early as its rank. Sennrich et
@@ -74,9 +83,10 @@ class BpeTokenizer final : public Tokenizer {
   struct Merge {
     int32_t left, right, result;
   };
-  // tokens: the bytes that each token stands for. ValueError unless each is there once, every single byte is a token,
-  // and every merge joins two to what both say.
-  BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges, std::map<std::string, int32_t> special = {});
+  // tokens: the bytes that each token stands for. ValueError unless each is there once, every single byte is a token
+  // (where the form says so), and every merge joins two to what both say.
+  BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges, std::map<std::string, int32_t> special = {},
+               const BpeForm& form = {});
 
   // Learns merges from a text: again and again the pair of tokens that is most frequent within words (of equally
   // frequent ones that of the lowest tokens) becomes a token. Stops early when no pair is frequent enough. Tokens are
@@ -94,6 +104,7 @@ class BpeTokenizer final : public Tokenizer {
   const std::string& text_of(int32_t token) const override;
   const std::map<std::string, int32_t>& special() const override { return special_; }
   const std::vector<Merge>& merges() const { return merges_; }
+  const BpeForm& form() const { return form_; }
   std::string str() const override;
 
  private:
@@ -103,6 +114,7 @@ class BpeTokenizer final : public Tokenizer {
   std::vector<std::string> tokens_;
   std::vector<Merge> merges_;
   std::map<std::string, int32_t> special_;
+  BpeForm form_;
   std::vector<int32_t> token_of_byte_;
   std::shared_ptr<const Ranks> ranks_;
 };

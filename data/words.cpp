@@ -45,4 +45,14 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, run.end < text.size() && run.last > 0 ? run.last : run.end);
 }
 
+Digit first_digit(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const Character c = character_at(text, at);
+    if (class_of(c.code) == CharacterClass::number) return {at, c.bytes};
+    at += c.bytes;
+  }
+  return {at, 0};
+}
+
 }  // namespace heddle::data

@@ -18,9 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/core/base/ggml_types.h"
 #include "heddle/core/base/shape.h"
 #include "heddle/io/file_bytes.h"
-#include "heddle/io/ggml_types.h"
 
 namespace heddle {
 

@@ -30,11 +30,13 @@ Tensor at_last(const Tensor& x) {
   return squeeze(slice(x, 1, {.start = x.dim(1) - 1, .stop = x.dim(1)}), 1);
 }  // (B, T, V) -> (B, V)
 
-class GptDecoder final : public Decoder {
+// A transformer with a cache of keys and values: Gpt, Llama.
+template <class Model>
+class CachedDecoder final : public Decoder {
  public:
-  GptDecoder(const Gpt& model, int64_t batch) : model_(model), cache_(model_.make_cache(checked_batch(model, batch))) {}
+  CachedDecoder(const Model& model, KvCache cache) : model_(model), cache_(std::move(cache)) {}
   int64_t vocabulary() const override { return model_.options().vocabulary; }
-  int64_t context() const override { return model_.options().context; }
+  int64_t context() const override { return cache_.layers[0].dim(3); }
   DeviceContext& device() const override { return cache_.length.device(); }
   Tensor read(const Tensor& tokens) override {
     check_tokens(tokens, cache_.layers[0].dim(0), context());
@@ -46,7 +48,7 @@ class GptDecoder final : public Decoder {
   }
 
  private:
-  Gpt model_;
+  Model model_;
   KvCache cache_;
 };
 
@@ -83,9 +85,10 @@ class RecurrentDecoder final : public Decoder {
   std::vector<Tensor> state_;  // (layers, B, hidden)
 };
 
+template <class Model>
 class UncachedDecoder final : public Decoder {
  public:
-  UncachedDecoder(const Gpt& model, int64_t batch)
+  UncachedDecoder(const Model& model, int64_t batch)
       : model_(model), rows_(static_cast<size_t>(checked_batch(model, batch))) {}
   int64_t vocabulary() const override { return model_.options().vocabulary; }
   int64_t context() const override { return model_.options().context; }
@@ -127,16 +130,26 @@ class UncachedDecoder final : public Decoder {
     return squeeze(take(model_(tokens), last, 1), 1);
   }
 
-  mutable Gpt model_;
+  mutable Model model_;
   std::vector<std::vector<int32_t>> rows_;
 };
 
 }  // namespace
 
-DecoderPtr cached_decoder(const Gpt& model, int64_t batch) { return std::make_unique<GptDecoder>(model, batch); }
+DecoderPtr cached_decoder(const Gpt& model, int64_t batch) {
+  return std::make_unique<CachedDecoder<Gpt>>(model, model.make_cache(checked_batch(model, batch)));
+}
+DecoderPtr cached_decoder(const Llama& model, int64_t batch, int64_t context) {
+  return std::make_unique<CachedDecoder<Llama>>(model, model.make_cache(checked_batch(model, batch), context));
+}
 DecoderPtr cached_decoder(const RecurrentLm& model, int64_t batch) {
   return std::make_unique<RecurrentDecoder>(model, batch);
 }
-DecoderPtr uncached_decoder(const Gpt& model, int64_t batch) { return std::make_unique<UncachedDecoder>(model, batch); }
+DecoderPtr uncached_decoder(const Gpt& model, int64_t batch) {
+  return std::make_unique<UncachedDecoder<Gpt>>(model, batch);
+}
+DecoderPtr uncached_decoder(const Llama& model, int64_t batch) {
+  return std::make_unique<UncachedDecoder<Llama>>(model, batch);
+}
 
 }  // namespace heddle::nn

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "heddle/nn/models/gpt.h"
+#include "heddle/nn/models/llama.h"
 #include "heddle/nn/models/recurrent_lm.h"
 
 namespace heddle::nn {
@@ -37,10 +38,13 @@ using DecoderPtr = std::unique_ptr<Decoder>;
 
 // Gpt with a cache of keys and values, `batch` sequences of up to the model's context.
 DecoderPtr cached_decoder(const Gpt& model, int64_t batch = 1);
+// The same of a Llama; `context` above 0: of so many positions at most, which is what the cache takes memory for.
+DecoderPtr cached_decoder(const Llama& model, int64_t batch = 1, int64_t context = 0);
 // The state of the layers is all there is to keep.
 DecoderPtr cached_decoder(const RecurrentLm& model, int64_t batch = 1);
 // Reads everything again for each token, in lengths rounded up to multiples of 64: for models without a cache, and to
 // measure what one gains. step() looks at the tokens on the host.
 DecoderPtr uncached_decoder(const Gpt& model, int64_t batch = 1);
+DecoderPtr uncached_decoder(const Llama& model, int64_t batch = 1);
 
 }  // namespace heddle::nn

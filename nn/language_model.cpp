@@ -32,6 +32,21 @@ GptOptions gpt_options(const nlohmann::json& json) {
   return o;
 }
 
+LlamaOptions llama_options(const nlohmann::json& json) {
+  LlamaOptions o;
+  o.vocabulary = size_in(json, "vocabulary");
+  o.context = size_in(json, "context");
+  o.layers = size_in(json, "layers", most_layers);
+  o.heads = size_in(json, "heads");
+  o.key_heads = size_in(json, "key_heads");
+  o.width = size_in(json, "width");
+  o.hidden = size_in(json, "hidden");
+  json.at("eps").get_to(o.eps);
+  json.at("rope_base").get_to(o.rope_base);
+  json.at("tied").get_to(o.tied);
+  return o;
+}
+
 RecurrentLmOptions recurrent_options(const nlohmann::json& json) {
   RecurrentLmOptions o;
   o.vocabulary = size_in(json, "vocabulary");
@@ -49,18 +64,31 @@ RecurrentLmOptions recurrent_options(const nlohmann::json& json) {
 }  // namespace
 
 LanguageModel::LanguageModel(std::shared_ptr<Gpt> model) : gpt_(std::move(model)) {}
+LanguageModel::LanguageModel(std::shared_ptr<Llama> model) : llama_(std::move(model)) {}
 LanguageModel::LanguageModel(std::shared_ptr<RecurrentLm> model) : recurrent_(std::move(model)) {}
 std::string LanguageModel::description() const {
-  return gpt_ ? describe(gpt_->options()) : describe(recurrent_->options());
+  if (gpt_) return describe(gpt_->options());
+  return llama_ ? describe(llama_->options()) : describe(recurrent_->options());
 }
-Module& LanguageModel::module() const { return gpt_ ? static_cast<Module&>(*gpt_) : *recurrent_; }
+Module& LanguageModel::module() const {
+  if (gpt_) return *gpt_;
+  return llama_ ? static_cast<Module&>(*llama_) : *recurrent_;
+}
 int64_t LanguageModel::vocabulary() const {
-  return gpt_ ? gpt_->options().vocabulary : recurrent_->options().vocabulary;
+  if (gpt_) return gpt_->options().vocabulary;
+  return llama_ ? llama_->options().vocabulary : recurrent_->options().vocabulary;
 }
 
 std::string describe(const GptOptions& o) {
   return Json{{"type", "gpt"},    {"vocabulary", o.vocabulary}, {"context", o.context},    {"layers", o.layers},
               {"heads", o.heads}, {"width", o.width},           {"tanh_gelu", o.tanh_gelu}}
+      .dump();
+}
+
+std::string describe(const LlamaOptions& o) {
+  return Json{{"type", "llama"},  {"vocabulary", o.vocabulary}, {"context", o.context}, {"layers", o.layers},
+              {"heads", o.heads}, {"key_heads", o.key_heads},   {"width", o.width},     {"hidden", o.hidden},
+              {"eps", o.eps},     {"rope_base", o.rope_base},   {"tied", o.tied}}
       .dump();
 }
 
@@ -79,10 +107,12 @@ LanguageModel::LanguageModel(const std::string& description, DeviceRef device) {
     const std::string type = json.at("type");
     if (type == "gpt")
       gpt_ = std::make_shared<Gpt>(gpt_options(json), ParameterOptions{.device = device});
+    else if (type == "llama")
+      llama_ = std::make_shared<Llama>(llama_options(json), ParameterOptions{.device = device});
     else if (type == "recurrent")
       recurrent_ = std::make_shared<RecurrentLm>(recurrent_options(json), ParameterOptions{.device = device});
     else
-      throw ValueError(fmt::format("[LanguageModel] the type is '{}'; known: gpt, recurrent", shortened(type)));
+      throw ValueError(fmt::format("[LanguageModel] the type is '{}'; known: gpt, llama, recurrent", shortened(type)));
   } catch (const nlohmann::json::exception& error) {
     throw ValueError(fmt::format("[LanguageModel] not a description of a language model: {}", error.what()));
   }
@@ -90,9 +120,10 @@ LanguageModel::LanguageModel(const std::string& description, DeviceRef device) {
 }
 
 DecoderPtr LanguageModel::decoder(const DecoderOptions& o) const {
-  if (o.cache) return gpt_ ? cached_decoder(*gpt_, o.batch) : cached_decoder(*recurrent_, o.batch);
-  if (!gpt_) throw ValueError("[LanguageModel] a recurrent model has no cache to do without");
-  return uncached_decoder(*gpt_, o.batch);
+  if (recurrent_ && !o.cache) throw ValueError("[LanguageModel] a recurrent model has no cache to do without");
+  if (recurrent_) return cached_decoder(*recurrent_, o.batch);
+  if (llama_) return o.cache ? cached_decoder(*llama_, o.batch, o.context) : uncached_decoder(*llama_, o.batch);
+  return o.cache ? cached_decoder(*gpt_, o.batch) : uncached_decoder(*gpt_, o.batch);
 }
 
 }  // namespace heddle::nn

@@ -17,13 +17,15 @@
 
 namespace heddle::nn {
 
-// JSON: {"type": "gpt", "vocabulary": 65, ...}, {"type": "recurrent", ...}.
+// JSON: {"type": "gpt", "vocabulary": 65, ...}, {"type": "llama", ...}, {"type": "recurrent", ...}.
 std::string describe(const GptOptions& options);
+std::string describe(const LlamaOptions& options);
 std::string describe(const RecurrentLmOptions& options);
 
 struct DecoderOptions {
-  int64_t batch = 1;  // sequences at a time
-  bool cache = true;  // false (Gpt only): everything is read again for each token
+  int64_t batch = 1;    // sequences at a time
+  bool cache = true;    // false (Gpt and Llama): everything is read again for each token
+  int64_t context = 0;  // of a Llama's cache, in positions; 0: the model's
 };
 
 class LanguageModel {
@@ -32,6 +34,7 @@ class LanguageModel {
   explicit LanguageModel(const std::string& description, DeviceRef device = {});
   // Of a model that there is; its mode stays.
   explicit LanguageModel(std::shared_ptr<Gpt> model);
+  explicit LanguageModel(std::shared_ptr<Llama> model);
   explicit LanguageModel(std::shared_ptr<RecurrentLm> model);
   std::string description() const;
   Module& module() const;
@@ -40,7 +43,8 @@ class LanguageModel {
   DecoderPtr decoder(const DecoderOptions& options = {}) const;
 
  private:
-  std::shared_ptr<Gpt> gpt_;  // one of the two
+  std::shared_ptr<Gpt> gpt_;  // one of the three
+  std::shared_ptr<Llama> llama_;
   std::shared_ptr<RecurrentLm> recurrent_;
 };
 

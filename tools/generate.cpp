@@ -3,19 +3,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "heddle/data/tokenizer_file.h"
+#include "heddle/data/tokenizer_gguf.h"
 #include "heddle/data/unicode.h"
+#include "heddle/io/gguf.h"
 #include "heddle/io/read_file.h"
 #include "heddle/nn/language_model.h"
+#include "heddle/nn/models/llama_gguf.h"
 #include "heddle/train/model_file.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
@@ -29,7 +38,7 @@ struct Options {
   std::optional<std::string> prompt;
   nn::GenerateOptions how = {.tokens = 200, .temperature = 0.8};
   std::vector<std::string> stop;
-  int64_t beams = 1;
+  int64_t beams = 1, repeat = 1, window = 0;
   double length_penalty = 1;
   bool greedy = false, no_cache = false, json = false;
 };
@@ -37,9 +46,26 @@ struct Options {
 struct LoadedModel {
   nn::LanguageModel model;
   data::TokenizerPtr tokenizer;
+  std::optional<int32_t> begin = {}, end = {};  // tokens in front of a text and behind it
 };
 
+bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
+
+// Blocks stay packed unless a precision is asked for. The file is closed before anything is generated.
+LoadedModel load_gguf(const Options& o, DeviceContext& device) {
+  const Gguf file = Gguf::map(o.model);
+  const data::GgufTokenizer read = data::tokenizer_of(file, o.model);
+  const auto how = o.precision.empty() ? nn::GgufWeights::packed : nn::GgufWeights::unpacked;
+  const auto model = std::make_shared<nn::Llama>(nn::load_llama(file, o.model, device, how));
+  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.begins ? read.begin : std::nullopt, read.end};
+  if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
+  data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
+  if (!o.precision.empty()) model->to(parse_dtype(o.precision));
+  return loaded;
+}
+
 LoadedModel load(const Options& o, DeviceContext& device) {
+  if (is_gguf(o.model)) return load_gguf(o, device);
   const train::ModelFile file = train::read_model_file(o.model, device);
   const auto description = file.metadata.find("model");
   if (description == file.metadata.end())
@@ -59,11 +85,17 @@ struct Prompt {
   std::vector<int32_t> tokens;
 };
 
-Prompt prompt_of(const Options& o, const data::Tokenizer& tokenizer) {
+Prompt prompt_of(const Options& o, const LoadedModel& loaded) {
+  const data::Tokenizer& tokenizer = *loaded.tokenizer;
+  std::vector<int32_t> tokens;
+  if (loaded.begin) tokens.push_back(*loaded.begin);
   if (o.prompt || !o.prompt_file.empty()) {
     const std::string text = o.prompt ? *o.prompt : read_text_file(o.prompt_file, "generate");
-    return {text, tokenizer.encode(text)};
+    const std::vector<int32_t> encoded = tokenizer.encode(text);
+    tokens.insert(tokens.end(), encoded.begin(), encoded.end());
+    return {text, tokens};
   }
+  if (!tokens.empty()) return {"", tokens};
   if (const auto end = tokenizer.special().find("<|endoftext|>"); end != tokenizer.special().end())
     return {"", {end->second}};
   try {
@@ -74,8 +106,10 @@ Prompt prompt_of(const Options& o, const data::Tokenizer& tokenizer) {
 }
 
 // Tokens that end the text: special ones by name, and single tokens by their text.
-std::vector<int32_t> stop_tokens(const Options& o, const data::Tokenizer& tokenizer) {
+std::vector<int32_t> stop_tokens(const Options& o, const LoadedModel& loaded) {
+  const data::Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<int32_t> stops;
+  if (loaded.end) stops.push_back(*loaded.end);
   for (const std::string& text : o.stop) {
     const auto special = tokenizer.special().find(text);
     const std::vector<int32_t> tokens =
@@ -144,36 +178,97 @@ Made search(const Options& o, nn::Decoder& decoder, const data::Tokenizer& token
   return made;
 }
 
-void report(const Options& o, const Made& made, const data::Tokenizer& tokenizer, const std::string& device) {
+// The same again without a word: what generation takes once its kernels are there.
+nlohmann::ordered_json repeated(const Options& o, nn::Decoder& decoder, const Prompt& prompt) {
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  for (int64_t i = 1; i < o.repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    double first = 0;
+    const auto tokens = nn::generate(decoder, prompt.tokens, o.how, [&](int32_t) {
+      if (first == 0) first = seconds_since(start);
+      return !InterruptScope::caught();
+    });
+    runs.push_back({{"tokens", tokens.size()}, {"seconds", seconds_since(start)}, {"first_token_seconds", first}});
+  }
+  return runs;
+}
+
+void report(const Options& o, const Made& made, const Prompt& prompt, nlohmann::ordered_json runs,
+            const data::Tokenizer& tokenizer, const std::string& device) {
   const double speed = made.tokens.empty() ? 0 : static_cast<double>(made.tokens.size()) / made.seconds;
   if (o.json) {
+    const nlohmann::ordered_json first = {
+        {"tokens", made.tokens.size()}, {"seconds", made.seconds}, {"first_token_seconds", made.first_seconds}};
+    runs.insert(runs.begin(), first);
     print_json({{"event", InterruptScope::caught() ? "interrupted" : "done"},
                 {"text", data::valid_utf8(tokenizer.decode(made.tokens))},
+                {"prompt_tokens", prompt.tokens.size()},
                 {"tokens", made.tokens.size()},
                 {"seconds", made.seconds},
                 {"first_token_seconds", made.first_seconds},
                 {"tokens_per_second", speed},
+                {"runs", runs},
                 {"device", device}});
   } else {
     print_error("{} tokens in {:.2f} s, {:.0f} tokens/s, on {}\n", made.tokens.size(), made.seconds, speed, device);
   }
 }
 
+// The perplexity of the prompt's first tokens, in windows: each token given those before it in its window.
+int score(const Options& o, const LoadedModel& loaded, const Prompt& prompt) {
+  const NoGradScope no_grad;
+  const std::span<const int32_t> all =
+      std::span(prompt.tokens).first(std::min(prompt.tokens.size(), static_cast<size_t>(o.how.tokens)));
+  DeviceContext& device = open_device(o.device, true);
+  double total = 0;
+  size_t count = 0;
+  for (size_t first = 0; first + 1 < all.size(); first += static_cast<size_t>(o.window)) {
+    const auto window = all.subspan(first, std::min(static_cast<size_t>(o.window), all.size() - first));
+    if (window.size() < 2) break;
+    const auto length = static_cast<int64_t>(window.size());
+    const Tensor tokens = Tensor::from_host(window, {1, length}, &device);
+    const Tensor logits = squeeze(loaded.model.module()(tokens), 0);
+    const Tensor losses = cross_entropy(slice(logits, 0, {.start = 0, .stop = length - 1}),
+                                        Tensor::from_host(window.subspan(1), {length - 1}, &device));
+    total += losses.item() * static_cast<double>(length - 1);
+    count += window.size() - 1;
+  }
+  if (count == 0) throw ValueError("[generate] --perplexity needs a prompt of at least two tokens");
+  const double perplexity = std::exp(total / static_cast<double>(count));
+  if (o.json)
+    print_json({{"event", "done"},
+                {"perplexity", perplexity},
+                {"scored_tokens", count},
+                {"prompt", std::vector<int32_t>(all.begin(), all.end())},
+                {"device", device.id()}});
+  else
+    fmt::print("perplexity {:.4f} of {} tokens\n", perplexity, count);
+  return 0;
+}
+
+// Of a cache that holds the prompt and all that follows, in steps, so that runs share their kernels.
+int64_t positions(size_t prompt, int64_t tokens) {
+  constexpr int64_t step = 256, most = int64_t{1} << 31;
+  return round_up(static_cast<int64_t>(prompt) + std::min(tokens, most), step);
+}
+
 int run(Options o) {
   DeviceContext& device = open_device(o.device, true);
   const LoadedModel loaded = load(o, device);
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
-  const Prompt prompt = prompt_of(o, tokenizer);
-  o.how.stop = stop_tokens(o, tokenizer);
+  const Prompt prompt = prompt_of(o, loaded);
+  if (o.window > 0) return score(o, loaded, prompt);
+  o.how.stop = stop_tokens(o, loaded);
   if (o.greedy) o.how.temperature = 0;
-  const auto decoder = loaded.model.decoder({.batch = o.beams, .cache = !o.no_cache});
+  const auto decoder = loaded.model.decoder(
+      {.batch = o.beams, .cache = !o.no_cache, .context = positions(prompt.tokens.size(), o.how.tokens)});
   const size_t read = nn::readable(*decoder, prompt.tokens).size();
   if (read < prompt.tokens.size()) {
     print_error("heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n",
                 prompt.tokens.size(), decoder->context(), read);
   }
-  report(o, o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt), tokenizer,
-         device.id());
+  const Made made = o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt);
+  report(o, made, prompt, repeated(o, *decoder, prompt), tokenizer, device.id());
   return InterruptScope::exit_code();
 }
 
@@ -185,7 +280,8 @@ void add_generate(Cli& cli) {
   Options& o = *options;
   command
       ->add_option("model", o.model,
-                   "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt)")
+                   "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt); or a "
+                   "GGUF file (.gguf) of a Llama, with its tokenizer")
       ->required();
   command->add_option("--prompt", o.prompt,
                       "What it goes on with; default: <|endoftext|> where the tokenizer has it, else a line break");
@@ -210,8 +306,18 @@ void add_generate(Cli& cli) {
   command->add_option("--stop", o.stop, "A token that ends the text; may be given several times");
   command
       ->add_option("--precision", o.precision,
-                   "Weights and cache in f32, f16 or bf16; default: what the model was trained in")
+                   "Weights and cache in f32, f16 or bf16; default: what the model was trained in, of a GGUF file its "
+                   "packed blocks")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command->add_option("--repeat", o.repeat, "With --json: so many times in all, each with its times; without beams")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--perplexity", o.window,
+          "Nothing is written: of the prompt's first --tokens tokens, how likely each is given those before it "
+          "in windows of so many")
+      ->check(CLI::Range(2, 1 << 20));
   command->add_option("--tokenizer", o.tokenizer, "Instead of the one in the model file");
   command->add_flag("--no-cache", o.no_cache, "Compute all earlier positions again for each token");
   add_device_option(*command, o.device);

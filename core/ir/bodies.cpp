@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "heddle/core/device/context.h"
 #include "heddle/core/functions/linalg/linalg_rows.h"
 #include "heddle/core/functions/nn/attention_kernel.h"
 #include "heddle/core/ir/attention_vertex.h"
 #include "heddle/core/ir/conv_problem.h"
 #include "heddle/core/ir/copy_rows_vertex.h"
+#include "heddle/core/op/packed_rows.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/op/user_row.h"
+#include "heddle/core/tiles/packed_tiles.h"
 
 namespace heddle {
 
@@ -65,6 +68,17 @@ double matrix_flops(const Graph& graph, const IrNode& node) {
   return batch * n * n * static_cast<double>(node.shape[2]);
 }
 
+// Whether unpacking in registers pays: of many rows, the unpacked weight is multiplied.
+bool packed_takes(const Node& node) {
+  const Shape& x = node.inputs[0]->shape;
+  return matmul_packed_pays(node.device->caps(), x.numel() / x[x.rank() - 1], x[x.rank() - 1]);
+}
+
+double packed_flops(const Graph& graph, const IrNode& node) {
+  const Shape& x = graph.nodes[node.inputs[0]].shape;
+  return 2.0 * static_cast<double>(node.shape.numel()) * static_cast<double>(x[x.rank() - 1]);
+}
+
 BodyRow attention_row(const OpDef& op) {
   return {.op = &op, .accepts = attention_accepts, .takes = attention_takes, .flops = attention_flops};
 }
@@ -75,6 +89,12 @@ const BodyRow rows[] = {
     attention_row(ops::attention_key_gradient_op),
     attention_row(ops::attention_bias_gradient_op),
     attention_row(attention_gradients_op),
+    {.op = &ops::unpack_blocks_op, .dense_operands = true},
+    {.op = &ops::matmul_packed_op,
+     .dense_operands = true,
+     .takes = packed_takes,
+     .flops = packed_flops,
+     .epilogue = true},
     {.op = &ops::scatter_rows_op, .dense_operands = true},
     {.op = &ops::copy_rows_op, .accepts = copy_rows_accepts, .takes = copy_rows_takes, .updates = true},
     {.op = &ops::argsort_op, .dense_operands = true},

@@ -8,6 +8,7 @@
 #include "heddle/core/functions/linalg/linalg_rows.h"
 #include "heddle/core/functions/nn/attention_kernel.h"
 #include "heddle/core/ir/bodies.h"
+#include "heddle/core/op/packed_rows.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/op/user_row.h"
 
@@ -25,6 +26,8 @@ constexpr Row rows[] = {
     {&ops::attention_key_gradient_op, lower_attention_gradient},
     {&ops::attention_bias_gradient_op, lower_attention_gradient},
     {&attention_gradients_op, lower_attention_gradient},
+    {&ops::unpack_blocks_op, lower_unpack_blocks},
+    {&ops::matmul_packed_op, lower_matmul_packed},
     {&ops::scatter_rows_op, lower_scatter_rows},
     {&ops::copy_rows_op, lower_copy_rows},
     {&ops::argsort_op, lower_sort_blocks},

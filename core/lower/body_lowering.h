@@ -11,6 +11,8 @@ namespace heddle {
 // The kernel of a body's group, by its op. std::logic_error for an op that is no body.
 LoweredKernel lower_body(const LowerInput& in);
 
+LoweredKernel lower_unpack_blocks(const LowerInput& in);
+LoweredKernel lower_matmul_packed(const LowerInput& in);
 LoweredKernel lower_scatter_rows(const LowerInput& in);
 LoweredKernel lower_copy_rows(const LowerInput& in);
 LoweredKernel lower_attention(const LowerInput& in);

@@ -12,6 +12,7 @@
 #include "heddle/core/base/hash.h"
 #include "heddle/core/op/decompose.h"
 #include "heddle/core/op/op.h"
+#include "heddle/core/op/packed_rows.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle {
@@ -186,6 +187,9 @@ HEDDLE_PRIMITIVE(conv, body, 2, low, conv, "convolution of images x with weights
 HEDDLE_PRIMITIVE(conv_input_grad, body, 2, low, conv, "gradient of conv by x: transposed convolution")
 HEDDLE_PRIMITIVE(conv_weight_grad, body, 2, widest, conv, "gradient of conv by w")
 HEDDLE_PRIMITIVE(matmul, contraction, 2, low, none, "(..., M, K) times (..., K, N)")
+HEDDLE_PRIMITIVE(unpack_blocks, body, 1, widest, free, "the elements of packed blocks")
+HEDDLE_PRIMITIVE(matmul_packed, body, 2, widest, free, "x times the elements of packed blocks, transposed",
+                 &decompose_matmul_packed)
 HEDDLE_PRIMITIVE(attention, body, -1, low, attention,
                  "softmax(scale q k^T + bias) v, and the logarithms of the rows' sums", &decompose_attention)
 HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, widest, attention, "gradient of attention for its queries",
@@ -276,6 +280,8 @@ const OpDef* const table[] = {&ops::leaf_op,
                               &ops::take_op,
                               &ops::gather_op,
                               &ops::matmul_op,
+                              &ops::unpack_blocks_op,
+                              &ops::matmul_packed_op,
                               &ops::scatter_rows_op,
                               &ops::copy_rows_op,
                               &ops::argsort_op,

@@ -11,6 +11,7 @@
 #include "heddle/core/functions/linalg/linalg_rows.h"
 #include "heddle/core/functions/user/user_definition.h"
 #include "heddle/core/op/attrs.h"
+#include "heddle/core/op/packed_rows.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/reference/reference_ops.h"
 
@@ -137,6 +138,8 @@ using Body = HostArray (*)(const Node& node, Inputs in);
 
 const std::unordered_map<const OpDef*, Body>& bodies() {
   static const std::unordered_map<const OpDef*, Body> table = {
+      {&ops::unpack_blocks_op, packed},
+      {&ops::matmul_packed_op, packed},
       {&ops::scatter_rows_op, scatter_rows},
       {&ops::copy_rows_op, copy_rows},
       {&ops::argsort_op, argsort},

@@ -23,7 +23,8 @@ HostArray matmul(const Node& node, Inputs in);
 HostArray body(const Node& node, Inputs in);
 HostArray attention(const Node& node, Inputs in);
 HostArray attention_gradient(const Node& node, Inputs in);
-HostArray conv(const Node& node, Inputs in);  // the three convolution rows
+HostArray conv(const Node& node, Inputs in);    // the three convolution rows
+HostArray packed(const Node& node, Inputs in);  // unpack_blocks, matmul_packed
 HostArray random_uniform(const Node& node, Inputs in);
 HostArray fused(const Node& node, Inputs in);
 HostArray spectral(const Node& node, Inputs in);  // qr, eigh, svd and their kernels

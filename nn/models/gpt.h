@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heddle/nn/layers.h"
+#include "heddle/nn/models/kv_cache.h"
 #include "heddle/nn/norm.h"
 #include "heddle/nn/parameter_options.h"
 
@@ -37,14 +38,6 @@ GptOptions gpt2_xl();
 // of tinyshakespeare.
 GptOptions nanogpt_char(int64_t vocabulary = 65);
 GptOptions nanogpt_char_cpu(int64_t vocabulary = 65);
-
-// What earlier positions computed, in tensors of fixed shapes that are updated in place: generation (nn/decoder.h)
-// computes one position a step. In the weights' dtype, so with weights in 16 bits (Module::to) the cache takes 16 as
-// well; products, norms and logits are f32 all the same.
-struct KvCache {
-  std::vector<Tensor> layers;  // (B, 2, heads, context, width / heads): keys, then values
-  Tensor length;               // (1) i32: positions held, the same in every row
-};
 
 // x + attention(ln_1(x)), then + mlp(ln_2(.)).
 class GptBlock : public Module {

@@ -9,6 +9,7 @@
 #include "heddle/nn/models/cnn.h"
 #include "heddle/nn/models/gpt.h"
 #include "heddle/nn/models/lenet.h"
+#include "heddle/nn/models/llama.h"
 #include "heddle/nn/models/mobilenet.h"
 #include "heddle/nn/models/recurrent_lm.h"
 #include "heddle/nn/models/resnet.h"
@@ -74,6 +75,10 @@ KnownModel gpt(const char* name, const GptOptions& options) {
   return known<Gpt>(name, options, {1, options.context}, DType::i32);
 }
 
+KnownModel llama(const char* name, const LlamaOptions& options) {
+  return known<Llama>(name, options, {1, options.context}, DType::i32);
+}
+
 ResNetOptions for_cifar(ResNetOptions options) {
   options.small_input = true;
   return options;
@@ -104,6 +109,8 @@ std::span<const KnownModel> known_models() {
       gpt("gpt2-xl", gpt2_xl()),
       gpt("nanogpt-char", nanogpt_char()),
       gpt("nanogpt-char-cpu", nanogpt_char_cpu()),
+      llama("smollm2-135m", smollm2_135m()),
+      llama("tiny-llama-1b", tiny_llama_1b()),
   };
   return all;
 }

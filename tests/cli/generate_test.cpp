@@ -6,6 +6,7 @@
 #include "heddle/data/unicode.h"
 #include "tests/cli/command_test.h"
 #include "tests/cli/user_error.h"
+#include "tests/support/packed_blocks.h"
 
 namespace heddle {
 namespace {
@@ -63,6 +64,34 @@ TEST_F(GenerateCommand, GoesOnWithWhatWasTrained) {
       run_heddle({"generate", gpt, "--device", "reference:0", "--prompt", "the ", "--tokens", "10", "--greedy"}).out,
       "the " + greedy["text"].get<std::string>() + "\n");
   EXPECT_EQ(json({"tokenize", "info", "--tokenizer", gpt + "/model.safetensors"})["type"], "characters");
+}
+
+TEST_F(GenerateCommand, WritesWithAGgufFile) {
+  const std::string file = folder / "tiny.gguf";
+  test::TinyLlamaFile tiny(GgmlType::q4_1);
+  tiny.write(file);
+  const auto generate = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"generate", file, "--device", "reference:0", "--prompt", "the 12", "--tokens", "6", "--greedy"});
+    return json(more);
+  };
+  const Json packed = generate({});
+  EXPECT_LE(packed["tokens"], 6);
+  EXPECT_EQ(packed["prompt_tokens"], 4);  // the, space, 1, 2
+  EXPECT_EQ(generate({"--no-cache"})["text"], packed["text"]);
+  EXPECT_EQ(generate({"--precision", "f32"})["text"], packed["text"]);
+  EXPECT_EQ(generate({"--repeat", "3"})["runs"].size(), 3u);
+  const Json scored = generate({"--perplexity", "3"});
+  EXPECT_EQ(scored["scored_tokens"], 2);  // one window of three, and a token by itself
+  EXPECT_GT(scored["perplexity"], 1);
+
+  tiny.texts["general.architecture"] = "gemma";
+  tiny.write(file);
+  expect_user_error({"generate", file, "--device", "reference:0"}, "the architecture is 'gemma'");
+  tiny.texts["tokenizer.ggml.pre"] = "viking";
+  tiny.write(file);
+  expect_user_error({"generate", file, "--device", "reference:0"}, "cuts words by 'viking'");
+  expect_user_error({"generate", folder / "none.gguf", "--device", "reference:0"}, "none.gguf");
 }
 
 TEST_F(GenerateCommand, RefusesInOneLine) {

@@ -19,7 +19,7 @@ set(readers
   data/idx.cpp data/image_file.cpp data/image_jpeg.cpp data/image_png.cpp data/numpy.cpp data/preprocess.cpp
   data/records.cpp
   data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/transforms.cpp data/unicode.cpp data/words.cpp
-  io/atomic_file.cpp io/file_bytes.cpp io/ggml_types.cpp io/gguf.cpp io/gguf_reader.cpp io/inflate.cpp
+  io/atomic_file.cpp io/file_bytes.cpp core/base/ggml_types.cpp io/gguf.cpp io/gguf_reader.cpp io/inflate.cpp
   io/model_parts.cpp io/model_upgrade.cpp io/pickle.cpp io/read_file.cpp io/safetensors.cpp io/sha256.cpp
   io/torch_archive.cpp io/write_gguf.cpp io/write_model_parts.cpp io/zip.cpp
   nn/language_model.cpp

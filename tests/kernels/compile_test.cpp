@@ -193,6 +193,12 @@ std::vector<Variant> variants(int64_t vw) {
   add_rows(all);
   add_linalg(all);
   add_fft(all);
+  for (const int64_t type : {2, 3, 8, 12, 14}) {
+    all.push_back({"unpack_blocks", {{}, {{"BLOCKS", type}}, {}, {}, {}, {}}});
+    for (const int64_t schedule : {0, 1})
+      all.push_back(
+          {"packed_matmul", {{}, {{"BLOCKS", type}, {"SCHEDULE", schedule}, {"MR", 2}, {"NR", 4}}, {}, {}, {}, {}}});
+  }
   for (const int64_t schedule : {0, 1}) {
     for (const DType t : {DType::f32, DType::f16})
       all.push_back({"reduce", {{{"T", t}, {"TO", t}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});

@@ -32,7 +32,7 @@ const std::map<std::string, std::set<std::string>>& allowed() {
   static const std::map<std::string, std::set<std::string>> table = {
       {"core", {"core"}},
       {"autograd", {"core", "autograd"}},
-      {"nn", {"core", "autograd", "nn"}},
+      {"nn", {"core", "autograd", "io", "nn"}},
       {"data", {"core", "io", "data"}},
       {"io", {"core", "io"}},
       {"onnx", {"core", "io", "onnx"}},

@@ -1,4 +1,4 @@
-#include "heddle/io/ggml_types.h"
+#include "heddle/core/base/ggml_types.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,87 @@
+// Rows over packed blocks: shaders/unpack_blocks.hk, and shaders/packed_matmul.hk with the group's elementwise work as
+// epilogue.
+#include <algorithm>
+
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/lower/body_launch.h"
+#include "heddle/core/lower/body_lowering.h"
+#include "heddle/core/lower/lower_elementwise.h"
+#include "heddle/core/lower/operand.h"
+#include "heddle/core/op/packed_rows.h"
+#include "heddle/core/tiles/packed_tiles.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t stretch = 32;  // elements that a body unpacks at a time
+
+int64_t last_of(const Shape& shape) { return shape[shape.rank() - 1]; }
+
+// Blocks are read as bytes, and their scales as f16: two bindings of one buffer.
+void add_bytes(LoweredKernel& kernel, const Operand& blocks) {
+  kernel.bindings.push_back(blocks.slot);
+  kernel.bindings.push_back(blocks.slot);
+}
+
+}  // namespace
+
+LoweredKernel lower_unpack_blocks(const LowerInput& in) {
+  const Graph& graph = in.scheduled.graph;
+  const IrNode& node = graph.nodes[in.group.anchor];
+  const GgmlType type = block_type_of(node.attrs);
+  const KernelFile& file = KernelFile::builtin("unpack_blocks");
+  Emitter e(in.scheduled, in.group, file.constants.size());
+  const Operand blocks = resolve_operand(in.scheduled, in.group, node.inputs[0], "x");
+  e.store(in.group.anchor, "x", "0");
+  KernelFile::Options options;
+  options.tunables = pick_unpack_blocks(in.caps, type);
+  options.tunables["BLOCKS"] = block_number(type);
+  const int64_t stretches = node.shape.numel() / stretch;
+  LoweredKernel kernel;
+  kernel.source = file.instantiate(options);
+  kernel.source.name = e.kernel_name();
+  add_bytes(kernel, blocks);
+  kernel.bindings.push_back(e.slots()[0]);
+  kernel.constants = {static_cast<uint32_t>(stretches), static_cast<uint32_t>(blocks.view.offset)};
+  const auto groups = file.groups(options.tunables, {{"STRETCHES", stretches}, {"BLOCKS_OFF", blocks.view.offset}});
+  std::copy(groups.begin(), groups.end(), kernel.groups);
+  kernel.loop_iterations = options.tunables.at("COUNT") * (2 * stretch + 1);
+  return kernel;
+}
+
+LoweredKernel lower_matmul_packed(const LowerInput& in) {
+  const Graph& graph = in.scheduled.graph;
+  const IrNode& node = graph.nodes[in.group.anchor];
+  const GgmlType type = block_type_of(node.attrs);
+  const KernelFile& file = KernelFile::builtin("packed_matmul");
+  Emitter e(in.scheduled, in.group, file.constants.size());
+  const Operand x = resolve_operand(in.scheduled, in.group, node.inputs[0], "x");
+  const Operand blocks = resolve_operand(in.scheduled, in.group, node.inputs[1], "x");
+  const int64_t columns = last_of(node.shape), depth = last_of(graph.nodes[node.inputs[0]].shape);
+  const int64_t rows = node.shape.numel() / columns;
+  KernelFile::Options options;
+  options.hooks["EPILOGUE"] = print_epilogue(e, in, "x", {{node.shape.rank() - 1, "m"}, {1, "n"}});
+  options.extra_buffers = e.buffers();
+  options.extra_constants = e.constant_params();
+  options.dropped_buffers = {"dst"};
+  options.tunables = pick_matmul_packed(in.caps, type, group_varies(in.scheduled, in.group) ? 4 : rows, columns, depth);
+  options.tunables["BLOCKS"] = block_number(type);
+
+  LoweredKernel kernel;
+  kernel.source = file.instantiate(options);
+  kernel.source.name = e.kernel_name();
+  kernel.source.helpers = e.helpers() + kernel.source.helpers;
+  kernel.bindings = {x.slot};
+  add_bytes(kernel, blocks);
+  kernel.bindings.insert(kernel.bindings.end(), e.slots().begin(), e.slots().end());
+  const Bindings constants{
+      {"M", rows}, {"N", columns}, {"K", depth}, {"X_OFF", x.view.offset}, {"BLOCKS_OFF", blocks.view.offset}};
+  for (const ConstParam& c : file.constants) kernel.constants.push_back(static_cast<uint32_t>(constants.at(c.name)));
+  kernel.constants.insert(kernel.constants.end(), e.constant_values().begin(), e.constant_values().end());
+  const auto groups = file.groups(options.tunables, constants);
+  std::copy(groups.begin(), groups.end(), kernel.groups);
+  kernel.loop_iterations = matmul_packed_iterations(options.tunables, depth);
+  return kernel;
+}
+
+}  // namespace heddle

@@ -1,0 +1,23 @@
+// Tunables of shaders/packed_matmul.hk and unpack_blocks.hk by class of device and shape.
+//
+// Purpose: one place for the defaults; tuned() has the last word on products. Invariants: what is returned passes the
+// bodies' `require` rules. Thread safety: pure but for the tuning table.
+#pragma once
+
+#include "heddle/core/base/ggml_types.h"
+#include "heddle/core/contract/device_info.h"
+#include "heddle/core/dialect/kernel_file.h"
+
+namespace heddle {
+
+// The number of a type of blocks in the bodies (BLOCKS).
+int64_t block_number(GgmlType type);
+
+// Whether so many rows of x, of `depth` elements, are multiplied with blocks that a kernel unpacks.
+bool matmul_packed_pays(const Caps& caps, int64_t rows, int64_t depth);
+Bindings pick_matmul_packed(const Caps& caps, GgmlType type, int64_t rows, int64_t columns, int64_t depth);
+// Of the work item with the most, all loops together.
+int64_t matmul_packed_iterations(const Bindings& tunables, int64_t depth);
+Bindings pick_unpack_blocks(const Caps& caps, GgmlType type);
+
+}  // namespace heddle

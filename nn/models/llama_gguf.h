@@ -1,0 +1,30 @@
+// Llamas in GGUF files.
+//
+//   const Gguf file = Gguf::map(path);
+//   nn::Llama model = nn::load_llama(file, path, device);
+//
+// Purpose: the options that a file's metadata give, and its weights, whose blocks stay packed on the device or become
+// numbers. Rows of queries and keys stand in pairs of neighbours there; they are put into Hugging Face's order, whole
+// rows of blocks at a time. Invariants: names and shapes of all tensors are compared with the metadata before anything
+// is made of them. Errors: IoError "[gguf] path: ..." in one line: another architecture, sizes that do not fit, missing
+// tensors (all named), tensors that no Llama has (all named), scaled rotary positions. Thread safety: none.
+#pragma once
+
+#include <string>
+
+#include "heddle/core/device/device_ref.h"
+#include "heddle/io/gguf.h"
+#include "heddle/nn/models/llama.h"
+
+namespace heddle::nn {
+
+// Checked against the tensors.
+LlamaOptions llama_options(const Gguf& file, const std::string& path);
+
+// packed: blocks stay as they are, other tensors keep their dtype; unpacked: all are f32.
+enum class GgufWeights : uint8_t { packed, unpacked };
+// In evaluation mode.
+Llama load_llama(const Gguf& file, const std::string& path, DeviceRef device = {},
+                 GgufWeights how = GgufWeights::packed);
+
+}  // namespace heddle::nn

@@ -1,0 +1,30 @@
+#include "heddle/nn/projection.h"
+
+#include <fmt/format.h>
+
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/linalg/packed.h"
+
+namespace heddle::nn {
+
+Projection::Projection(Weight given, const Shape& shape) : Module("Projection"), packed_(given.packed) {
+  const Shape expected = packed_ ? packed_shape(shape, *packed_) : shape;
+  if (given.values.shape() != expected) {
+    throw ShapeError(fmt::format("[Projection] the weight is {}, expected {}{}", given.values.shape().str(),
+                                 expected.str(), packed_ ? fmt::format(" in {}", block_of(*packed_).name) : ""));
+  }
+  if (packed_ ? given.values.dtype() != DType::u8 : !is_float(given.values.dtype()))
+    throw DTypeError(fmt::format("[Projection] the weight is {}, expected {}", name_of(given.values.dtype()),
+                                 packed_ ? "u8" : "a floating dtype"));
+  weight = packed_ ? add_buffer("weight", given.values) : add_parameter("weight", given.values);
+}
+
+Tensor Projection::forward(const Tensor& x) {
+  return packed_ ? matmul_packed(x, weight, *packed_) : matmul(x, transpose(weight));
+}
+
+Tensor Projection::rows(const Tensor& indices) const {
+  return packed_ ? unpack_blocks(take(weight, indices, 0), *packed_) : embedding(weight, indices);
+}
+
+}  // namespace heddle::nn

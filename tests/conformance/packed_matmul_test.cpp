@@ -1,0 +1,158 @@
+// matmul_packed and unpack_blocks: every type of blocks, rows few and many, views, epilogues, transforms, refusals.
+#include <cmath>
+
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/linalg/packed.h"
+#include "tests/support/device_test.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/packed_blocks.h"
+
+namespace heddle::tests {
+namespace {
+
+constexpr GgmlType types[] = {GgmlType::q4_0, GgmlType::q4_1, GgmlType::q8_0, GgmlType::q4_k, GgmlType::q6_k};
+
+struct Operands {
+  Tensor x, blocks;             // on a device
+  std::vector<double> want;     // (M, N)
+  std::vector<double> size;     // sums of absolute values
+  std::vector<float> elements;  // of the blocks
+};
+
+class PackedMatmul : public DeviceTest {
+ protected:
+  Operands make(GgmlType type, int64_t m, int64_t n, int64_t k) {
+    Operands o;
+    const std::vector<uint8_t> bytes = test::random_blocks(type, n * k, static_cast<uint32_t>(m + n));
+    o.elements.resize(static_cast<size_t>(n * k));
+    dequantise(type, bytes, o.elements);
+    std::vector<float> x;
+    for (int64_t i = 0; i < m * k; ++i) x.push_back(static_cast<float>(i * 7 % 31 - 15) / 8);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0, size = 0;
+        for (int64_t d = 0; d < k; ++d) {
+          const double term = static_cast<double>(x[static_cast<size_t>(i * k + d)]) *
+                              static_cast<double>(o.elements[static_cast<size_t>(j * k + d)]);
+          sum += term;
+          size += std::abs(term);
+        }
+        o.want.push_back(sum);
+        o.size.push_back(size);
+      }
+    }
+    o.x = Tensor::from_vector(x, {m, k}, &device());
+    o.blocks = Tensor::from_bytes(bytes.data(), bytes.size(), DType::u8, packed_shape({n, k}, type), &device());
+    eval({o.x, o.blocks});
+    return o;
+  }
+
+  template <class F>
+  void expect(const Operands& o, const Tensor& y, const char* what, const F& f) {
+    const std::vector<double> got = y.to_doubles();
+    ASSERT_EQ(got.size(), o.want.size()) << what;
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], f(o.want[i], i), 2e-6 * (1 + o.size[i])) << what << " at " << i;
+  }
+  void expect(const Operands& o, const Tensor& y, const char* what) {
+    expect(o, y, what, [](double v, size_t) { return v; });
+  }
+};
+
+TEST_P(PackedMatmul, FewRowsAndMany) {
+  for (const GgmlType type : types) {
+    const int64_t block = block_of(type).elements;
+    for (const int64_t m : {1, 2, 3, 5, 8, 9, 21}) {
+      const Operands o = make(type, m, m == 1 ? 101 : 19, (m % 3 + 1) * block);
+      expect(o, matmul_packed(o.x, o.blocks, type), block_of(type).name.data());
+    }
+    const Operands one = make(type, 1, 1, block);
+    expect(one, matmul_packed(squeeze(one.x, 0), one.blocks, type), "a vector");
+    expect(one, matmul_packed(reshape(one.x, {1, 1, block}), one.blocks, type), "three axes");
+  }
+}
+
+TEST_P(PackedMatmul, ElementsAreTheOracles) {
+  for (const GgmlType type : types) {
+    const Operands o = make(type, 1, 6, 2 * block_of(type).elements);
+    const std::vector<double> got = unpack_blocks(o.blocks, type).to_doubles();
+    ASSERT_EQ(got.size(), o.elements.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], o.elements[i], 1e-6 * (0.01 + std::abs(o.elements[i]))) << block_of(type).name << " " << i;
+    const Tensor picked = take(o.blocks, Tensor::from_vector<int32_t>({4, 1}, {2}, &device()), 0);
+    const std::vector<double> rows = unpack_blocks(picked, type).to_doubles();
+    const size_t width = o.elements.size() / 6;
+    for (size_t i = 0; i < width; ++i) ASSERT_NEAR(rows[i], got[4 * width + i], 1e-7);
+  }
+}
+
+TEST_P(PackedMatmul, ViewsAndEpilogues) {
+  const GgmlType type = GgmlType::q4_1;
+  const Operands o = make(type, 3, 40, 64);
+  const Tensor bias = arange(0, 40, 1, DType::f32, &device());
+  const auto activated = [](double v, size_t i) { return std::max(0.0, v + static_cast<double>(i % 40)); };
+  expect(o, relu(matmul_packed(o.x, o.blocks, type) + bias), "epilogue", activated);
+  const auto f = compile([&](const Tensor& x) { return relu(matmul_packed(x, o.blocks, type) + bias); });
+  for (int i = 0; i < 3; ++i) expect(o, f(o.x), "compiled", activated);
+  const Tensor columns = transpose(o.x) + zeros({64, 3}, DType::f32, &device());
+  eval({columns});
+  const Tensor turned = transpose(columns);
+  expect(o, matmul_packed(turned, o.blocks, type), "x in columns");
+  const Tensor some = slice(o.blocks, 0, {.start = 7, .stop = 40});
+  const std::vector<double> got = matmul_packed(o.x, some, type).to_doubles();
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t j = 0; j < 33; ++j)
+      ASSERT_NEAR(got[i * 33 + j], o.want[i * 40 + 7 + j], 2e-6 * (1 + o.size[i * 40 + 7 + j]));
+  }
+  expect(o, matmul_packed(cast(o.x, DType::f16), o.blocks, type), "x in f16");  // whose values f16 holds
+}
+
+TEST_P(PackedMatmul, HasAGradientByX) {
+  const GgmlType type = GgmlType::q8_0;
+  const Operands o = make(type, 2, 5, 32);
+  Tensor x = o.x.detach();
+  x.set_requires_grad();
+  backward(sum(matmul_packed(x, o.blocks, type)));
+  const std::vector<double> got = x.grad().to_doubles();
+  for (size_t d = 0; d < 32; ++d) {
+    double column = 0;
+    for (size_t j = 0; j < 5; ++j) column += o.elements[j * 32 + d];
+    ASSERT_NEAR(got[d], column, 1e-5);
+    ASSERT_NEAR(got[32 + d], column, 1e-5);
+  }
+  expect(o, vmap([&](const Tensor& row) { return matmul_packed(row, o.blocks, type); })(o.x), "vmap");
+}
+
+TEST_P(PackedMatmul, Refusals) {
+  const auto blocks = [&](const Shape& shape, DType dtype = DType::u8) { return zeros(shape, dtype, &device()); };
+  const Tensor x = zeros({2, 64}, DType::f32, &device());
+  expect_error<DTypeError>(
+      [&] {
+        matmul_packed(x, blocks({3, 40}, DType::i32), GgmlType::q4_1);
+      },
+      {"[matmul_packed]", "u8"});
+  expect_error<ShapeError>(
+      [&] {
+        matmul_packed(x, blocks({3, 41}), GgmlType::q4_1);
+      },
+      {"whole blocks of 20 bytes in Q4_1"});
+  expect_error<ShapeError>([&] { matmul_packed(x, blocks({3, 20}), GgmlType::q4_1); }, {"x is (2, 64)", "32 elements"});
+  expect_error<ShapeError>([&] { matmul_packed(x, blocks({40}), GgmlType::q4_1); }, {"(N, bytes of K)"});
+  expect_error<ValueError>(
+      [&] {
+        unpack_blocks(blocks({3, 40}), GgmlType::f16);
+      },
+      {"[unpack_blocks] F16 has no blocks"});
+  expect_error<ShapeError>([&] { packed_shape({3, 33}, GgmlType::q8_0); }, {"no whole blocks of 32"});
+  EXPECT_EQ(matmul_packed(zeros({0, 64}, DType::f32, &device()), blocks({3, 40}), GgmlType::q4_1).shape(),
+            (Shape{0, 3}));
+}
+
+HEDDLE_DEVICE_TESTS(PackedMatmul);
+
+}  // namespace
+}  // namespace heddle::tests
