@@ -15,6 +15,7 @@
 
 #include "heddle/backend_opencl/caps.h"
 #include "heddle/backend_opencl/program.h"
+#include "heddle/core/contract/driver_programs.h"
 #include "heddle/core/contract/loading_device.h"
 #include "heddle/core/contract/slices.h"
 #include "heddle/core/device/branches.h"
@@ -23,7 +24,7 @@
 
 namespace heddle::opencl {
 
-class OpenClDevice final : public LoadingDevice {
+class OpenClDevice final : public LoadingDevice, public DriverPrograms, public ConstantMemory {
  public:
   explicit OpenClDevice(const Found& found);
   ~OpenClDevice() override;
@@ -45,6 +46,8 @@ class OpenClDevice final : public LoadingDevice {
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
   BufferId alloc_host(uint64_t bytes) override;
+  std::vector<uint8_t> program_of(KernelId kernel) override;
+  BufferId adopt_constant(const void* memory, uint64_t bytes) override;
 
  private:
   struct Buffer {

@@ -1,6 +1,6 @@
-# What runs an image (docs/design.md, section 3g): base, contract, devices, launcher, and the loaders of the backends. Its
-# objects are part of libheddle and, beside nothing else, libheddle_runtime, for programs that only run images: no
-# planner, no printer and no compiler is in it. A program links one of the two.
+# What runs an image (docs/design.md, section 3g): base, contract, devices, launcher, the loaders of the backends, the
+# reader of `.heddle` files and runtime/. Its objects are part of libheddle and, beside nothing else, libheddle_runtime,
+# for programs that only run images: no planner, no printer and no compiler is in it. A program links one of the two.
 file(GLOB HEDDLE_LOADER_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/base/*.cpp ${PROJECT_SOURCE_DIR}/core/contract/*.cpp
   ${PROJECT_SOURCE_DIR}/core/device/*.cpp)
 # Of what differs between systems, the files of the one that is built for.
@@ -19,6 +19,11 @@ list(APPEND HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/core/inspect/kernel_fact
 foreach(file commands debug image image_bytes joined_launch launch_memory launcher replay)
   list(APPEND HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/core/run/${file}.cpp)
 endforeach()
+foreach(file file_bytes model_parts model_upgrade sha256)
+  list(APPEND HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/io/${file}.cpp)
+endforeach()
+file(GLOB runtime_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/*.cpp)
+list(APPEND HEDDLE_LOADER_SOURCES ${runtime_sources})
 
 add_library(heddle_loaders OBJECT ${HEDDLE_LOADER_SOURCES})
 heddle_warnings(heddle_loaders)
