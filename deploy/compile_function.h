@@ -30,6 +30,7 @@ struct ModelFunction {
   std::vector<Input> inputs;
   std::vector<std::string> outputs;
   std::function<std::vector<Tensor>(const std::vector<Tensor>&)> call;
+  std::string bucket;  // "N=8": what its sizes are called
 };
 
 ModelImage compile_function(DeviceContext& device, const ModelFunction& function, WeightStore& weights);
