@@ -9,12 +9,12 @@
 // what is in flight is bounded (max_in_flight, max_staged_bytes). Thread safety: none (see core/contract/device.h).
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <unordered_map>
 
 #include "heddle/backend_opencl/caps.h"
 #include "heddle/backend_opencl/program.h"
+#include "heddle/core/base/fifo.h"
 #include "heddle/core/contract/driver_programs.h"
 #include "heddle/core/contract/loading_device.h"
 #include "heddle/core/contract/slices.h"
@@ -161,7 +161,7 @@ class OpenClDevice final : public LoadingDevice, public DriverPrograms, public C
   InFlightList<OpenClDevice, InFlight> in_flight_{*this};
   cl_ulong ended_ = 0;                           // the last time stamp given, where times are put in order
   cl_ulong epoch_ = 0;                           // of the device's clock: the first time stamp seen
-  std::deque<std::unique_ptr<Staging>> staged_;  // in queue order
+  Fifo<std::unique_ptr<Staging>> staged_;  // in queue order
   std::vector<std::unique_ptr<Staging>> free_staging_;
   uint64_t staged_bytes_ = 0;
   uint64_t next_id_ = 0;

@@ -56,7 +56,8 @@ double largest_of(const Golden::Value& value, size_t count) {
 // Both may be NaN, or the same infinity.
 bool agree(double wanted, double found, double allowed) {
   if (std::isnan(wanted) || std::isnan(found)) return std::isnan(wanted) && std::isnan(found);
-  return wanted == found || std::abs(wanted - found) <= allowed;
+  if (!std::isfinite(wanted) || !std::isfinite(found)) return wanted == found;
+  return std::abs(wanted - found) <= allowed;
 }
 
 std::string position(const std::vector<int64_t>& shape, size_t flat) {
