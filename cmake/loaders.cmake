@@ -33,6 +33,21 @@ set_target_properties(heddle_loaders PROPERTIES POSITION_INDEPENDENT_CODE ON)
 heddle_precompile(heddle_loaders <fmt/format.h> <fmt/ranges.h> ${HEDDLE_STD_HEADERS})
 target_sources(heddle PRIVATE $<TARGET_OBJECTS:heddle_loaders>)
 
+# libheddle_runtime is shipped with programs, so its files are made small: what a step passes through at -O2, the rest at
+# -Os, and what the C interface does not reach is dropped by the linker.
+set(stepping core/base/dtype core/base/hash core/base/host_array core/base/host_span core/device/allocator core/device/context
+  core/device/kernel_table core/run/commands core/run/joined_launch core/run/launcher core/run/replay io/sha256
+  runtime/bound_image runtime/loaded_model backend_cuda/recording backend_opencl/recording backend_vulkan/queue
+  backend_vulkan/recording backend_vulkan/transfers)
+list(TRANSFORM stepping REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/\\1.cpp")
+if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
+  target_compile_options(heddle_loaders PRIVATE $<$<CONFIG:Release>:-Os>)
+  set_property(SOURCE ${stepping} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
+endif()
+if(UNIX AND NOT APPLE)
+  target_compile_options(heddle_loaders PRIVATE -ffunction-sections -fdata-sections)
+endif()
+
 add_library(heddle_runtime)
 add_library(heddle::heddle_runtime ALIAS heddle_runtime)
 target_sources(heddle_runtime PRIVATE $<TARGET_OBJECTS:heddle_loaders> ${PROJECT_BINARY_DIR}/generated/no_compilers.cpp)
@@ -45,3 +60,15 @@ set_target_properties(heddle_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVER
 if(UNIX AND NOT APPLE AND NOT HEDDLE_SANITIZE)
   target_link_options(heddle_runtime PRIVATE -Wl,--no-undefined)
 endif()
+# Exported: the C interface alone.
+if(UNIX AND NOT APPLE AND BUILD_SHARED_LIBS AND NOT HEDDLE_SANITIZE)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/heddle_runtime.map CONTENT "{ global: heddle_*; local: *; };\n")
+  target_link_options(heddle_runtime PRIVATE -Wl,--gc-sections -Wl,--version-script=${PROJECT_BINARY_DIR}/generated/heddle_runtime.map)
+  set_property(TARGET heddle_runtime APPEND PROPERTY LINK_DEPENDS ${PROJECT_BINARY_DIR}/generated/heddle_runtime.map)
+endif()
+
+# The same as a C++ library, for tests of images and systems.
+add_library(heddle_image_loaders STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:heddle_loaders> ${PROJECT_BINARY_DIR}/generated/no_compilers.cpp)
+heddle_warnings(heddle_image_loaders)
+target_include_directories(heddle_image_loaders PUBLIC ${HEDDLE_INCLUDE_ROOT})
+target_link_libraries(heddle_image_loaders PUBLIC fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})

@@ -21,10 +21,10 @@
 
 #include <stdint.h>
 
-#if defined(_WIN32) || !defined(__GNUC__)
-#define HEDDLE_API
-#else
+#ifdef __ELF__
 #define HEDDLE_API __attribute__((visibility("default")))
+#else
+#define HEDDLE_API
 #endif
 
 #ifdef __cplusplus
