@@ -133,11 +133,12 @@ BufferId OpenClDevice::alloc_host(uint64_t bytes) { return create(bytes, CL_MEM_
 BufferId OpenClDevice::adopt_constant(const void* memory, uint64_t bytes) {
   check_alive();
   constexpr uintptr_t alignment = 64;
-  const bool fits = bytes > 0 && bytes <= caps_.max_allocation_bytes && reinterpret_cast<uintptr_t>(memory) % alignment == 0;
+  const bool fits =
+      bytes > 0 && bytes <= caps_.max_allocation_bytes && reinterpret_cast<uintptr_t>(memory) % alignment == 0;
   if (caps_.device_class != DeviceClass::cpu || !fits) return BufferId::none;
   cl_int status = CL_SUCCESS;
-  cl_mem made = cl().CreateBuffer(context_, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, const_cast<void*>(memory),
-                                  &status);
+  cl_mem made =
+      cl().CreateBuffer(context_, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, const_cast<void*>(memory), &status);
   if (status != CL_SUCCESS) return BufferId::none;
   buffers_[++next_id_] = {made, bytes};
   return BufferId{next_id_};

@@ -159,8 +159,8 @@ class OpenClDevice final : public LoadingDevice, public DriverPrograms, public C
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   InFlightList<OpenClDevice, InFlight> in_flight_{*this};
-  cl_ulong ended_ = 0;                           // the last time stamp given, where times are put in order
-  cl_ulong epoch_ = 0;                           // of the device's clock: the first time stamp seen
+  cl_ulong ended_ = 0;                     // the last time stamp given, where times are put in order
+  cl_ulong epoch_ = 0;                     // of the device's clock: the first time stamp seen
   Fifo<std::unique_ptr<Staging>> staged_;  // in queue order
   std::vector<std::unique_ptr<Staging>> free_staging_;
   uint64_t staged_bytes_ = 0;

@@ -105,7 +105,8 @@ void Queue::when_done(uint64_t ticket, std::function<void()> work) {
   if (ticket <= completed_) {
     work();
   } else {
-    const auto after = std::find_if(deferred_.begin(), deferred_.end(), [&](const auto& d) { return d.first > ticket; });
+    const auto after =
+        std::find_if(deferred_.begin(), deferred_.end(), [&](const auto& d) { return d.first > ticket; });
     deferred_.emplace(after, ticket, std::move(work));
   }
 }

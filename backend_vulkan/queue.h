@@ -73,8 +73,8 @@ class Queue {
   double limit_ = timeout_seconds();  // 0: none
   Fifo<InFlight> in_flight_;
   std::vector<VkFence> spare_;
-  KeptEvents<VkFence> kept_;         // by waiters
-  std::atomic<bool> stuck_ = false;  // a waiter saw no progress for so long
+  KeptEvents<VkFence> kept_;                                          // by waiters
+  std::atomic<bool> stuck_ = false;                                   // a waiter saw no progress for so long
   std::vector<std::pair<uint64_t, std::function<void()>>> deferred_;  // by ticket, rising
 };
 

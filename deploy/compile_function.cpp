@@ -58,8 +58,8 @@ std::vector<std::vector<uint8_t>> drawn_inputs(const ModelFunction& function, ui
 
 void check_count(const ModelFunction& function, const std::vector<Tensor>& results) {
   if (results.size() != function.outputs.size())
-    throw ValueError(fmt::format("[compile] the function gives {} tensors, {} are named", results.size(),
-                                 function.outputs.size()));
+    throw ValueError(
+        fmt::format("[compile] the function gives {} tensors, {} are named", results.size(), function.outputs.size()));
 }
 
 // A value that is there already, of the closure or an argument, becomes the result of an operation.
@@ -144,8 +144,8 @@ void name_ports(const ModelFunction& function, const Recorded& made, ModelImage&
     const auto at = std::find(captured.outputs.begin(), captured.outputs.end(), node);
     if (at == captured.outputs.end())
       throw ValueError(fmt::format("[compile] output {} is not computed", function.outputs[i]));
-    image.outputs.push_back({function.outputs[i], node->dtype, sizes_of(node->shape),
-                             static_cast<int32_t>(at - captured.outputs.begin())});
+    image.outputs.push_back(
+        {function.outputs[i], node->dtype, sizes_of(node->shape), static_cast<int32_t>(at - captured.outputs.begin())});
   }
 }
 

@@ -34,7 +34,8 @@ bool WeightStore::find_known(std::span<const uint8_t> bytes, uint64_t& offset) c
   int looked = 0;
   for (auto at = first; at != last && looked < most; ++at, ++looked) {
     const bool inside = bytes.size() <= known_bytes_.size() - at->second;
-    if (!inside || !std::equal(bytes.begin(), bytes.end(), known_bytes_.begin() + static_cast<std::ptrdiff_t>(at->second)))
+    if (!inside ||
+        !std::equal(bytes.begin(), bytes.end(), known_bytes_.begin() + static_cast<std::ptrdiff_t>(at->second)))
       continue;
     offset = at->second;
     return true;

@@ -19,7 +19,8 @@ namespace heddle {
 class WeightStore {
  public:
   // `part`: of the weights that are not in `known_bytes`, the contents of the part `known`; those outlive this.
-  explicit WeightStore(std::string part = "constants", std::string known = {}, std::span<const uint8_t> known_bytes = {});
+  explicit WeightStore(std::string part = "constants", std::string known = {},
+                       std::span<const uint8_t> known_bytes = {});
   // Where these bytes lie, for that storage of an image.
   ModelImage::Weight place(int32_t slot, std::span<const uint8_t> bytes);
   const std::string& part() const { return part_; }

@@ -19,7 +19,8 @@ namespace {
 using heddle::LoadedModel;
 using heddle::ModelImage;
 
-static_assert(static_cast<int>(heddle::DType::f32) == HEDDLE_F32 && static_cast<int>(heddle::DType::bf16) == HEDDLE_BF16);
+static_assert(static_cast<int>(heddle::DType::f32) == HEDDLE_F32 &&
+              static_cast<int>(heddle::DType::bf16) == HEDDLE_BF16);
 static_assert(static_cast<int>(heddle::DType::i8) == HEDDLE_I8 && static_cast<int>(heddle::DType::i64) == HEDDLE_I64);
 static_assert(static_cast<int>(heddle::DType::boolean) == HEDDLE_BOOL && heddle::dtype_count == 9);
 

@@ -47,8 +47,8 @@ void check_index(size_t index, size_t count, const char* what) {
 
 void check_bytes(const ModelImage::Port& port, const void* values, uint64_t bytes, const char* what) {
   if (bytes != port.bytes())
-    throw ModelError(HEDDLE_BAD_ARGUMENT, fmt::format("{} {} has {} bytes, and the call says {}", what, port.name,
-                                                      port.bytes(), bytes));
+    throw ModelError(HEDDLE_BAD_ARGUMENT,
+                     fmt::format("{} {} has {} bytes, and the call says {}", what, port.name, port.bytes(), bytes));
   if (values == nullptr && bytes > 0)
     throw ModelError(HEDDLE_BAD_ARGUMENT, fmt::format("{} {}: the pointer is null", what, port.name));
 }
@@ -104,8 +104,9 @@ void LoadedModel::bind(NamedImage& named) {
     compute_once(once, std::span(kernels).subspan(next), storages);
     next += once.kernels.size();
   }
-  bucket.bound = std::make_unique<BoundImage>(*device_, image.image, std::span(kernels).first(image.image.kernels.size()),
-                                              std::move(storages), image.host_words, *arena_);
+  bucket.bound =
+      std::make_unique<BoundImage>(*device_, image.image, std::span(kernels).first(image.image.kernels.size()),
+                                   std::move(storages), image.host_words, *arena_);
   for (const ModelImage::Port& port : image.outputs) {
     const GraphImage::Output& output = image.image.outputs[static_cast<size_t>(port.index)];
     add_result(bucket, output, port);

@@ -122,7 +122,8 @@ class Inspection {
   }
 
   void give(int32_t slot, uint64_t bytes, const std::string& name) {
-    if (slot < 0 || static_cast<size_t>(slot) >= given_.size()) return fault("'{}' fills a storage that is not there", name);
+    if (slot < 0 || static_cast<size_t>(slot) >= given_.size())
+      return fault("'{}' fills a storage that is not there", name);
     const auto at = static_cast<size_t>(slot);
     if (given_[at]) return fault("storage {} is filled twice", slot);
     given_[at] = true;
@@ -186,12 +187,13 @@ std::string needs_complaint(const ImageNeeds& needs, const Caps& caps) {
     return other("loop iterations", needs.loop_iterations, here.loop_iterations);
   if (needs.texel_loads != here.texel_loads || needs.texel_images != here.texel_images)
     return other("texel loads", needs.texel_loads, here.texel_loads);
-  const std::pair<bool, std::string_view> lacking[] = {{needs.storage8 && !here.storage8, "8-bit storage"},
-                                                       {needs.storage16 && !here.storage16, "16-bit storage"},
-                                                       {needs.i64_arithmetic && !here.i64_arithmetic, "64-bit integers"},
-                                                       {needs.f16_arithmetic && !here.f16_arithmetic, "f16 arithmetic"},
-                                                       {needs.f64 && !here.f64, "f64"},
-                                                       {needs.i64 && !here.i64, "i64"}};
+  const std::pair<bool, std::string_view> lacking[] = {
+      {needs.storage8 && !here.storage8, "8-bit storage"},
+      {needs.storage16 && !here.storage16, "16-bit storage"},
+      {needs.i64_arithmetic && !here.i64_arithmetic, "64-bit integers"},
+      {needs.f16_arithmetic && !here.f16_arithmetic, "f16 arithmetic"},
+      {needs.f64 && !here.f64, "f64"},
+      {needs.i64 && !here.i64, "i64"}};
   for (const auto& [lacks, what] : lacking) {
     if (lacks) return fmt::format("it was planned for {}, which the device lacks", what);
   }

@@ -31,7 +31,8 @@ std::string targets_of(const ModelParts& parts) {
   for (const PartEntry& entry : parts.entries()) {
     if (entry.kind == PartKind::image) targets.insert(shortened(entry.target));
   }
-  return targets.empty() ? "no images: heddle compile makes them" : fmt::format("images for {}", fmt::join(targets, ", "));
+  return targets.empty() ? "no images: heddle compile makes them"
+                         : fmt::format("images for {}", fmt::join(targets, ", "));
 }
 
 bool is_exact(const ModelImage& image, const Caps& caps) { return image.image.driver_hash == caps.image_hash(); }
@@ -39,7 +40,8 @@ bool is_exact(const ModelImage& image, const Caps& caps) { return image.image.dr
 // Why the device cannot take it; "" when it can.
 std::string complaint(const ModelImage& image, const Caps& caps) {
   if (image.image.target != name_of(caps.target))
-    return fmt::format("its kernels are in {}, the device takes {}", shortened(image.image.target), name_of(caps.target));
+    return fmt::format("its kernels are in {}, the device takes {}", shortened(image.image.target),
+                       name_of(caps.target));
   if (is_exact(image, caps)) return "";
   return needs_complaint(image.needs, caps);
 }
@@ -72,7 +74,8 @@ std::vector<KernelId> load_code(DeviceContext& device, const ModelImage& image) 
   std::vector<const KernelBinary*> list;
   for (const GraphImage::Kernel* kernel : kernels_of(image)) {
     if (!kernel->is_compiled())
-      throw ModelError(HEDDLE_NO_IMAGE, fmt::format("kernel {} of the image is not compiled", kernel->signature().name));
+      throw ModelError(HEDDLE_NO_IMAGE,
+                       fmt::format("kernel {} of the image is not compiled", kernel->signature().name));
     list.push_back(&kernel->binary);
   }
   return device.load(list);
@@ -113,7 +116,8 @@ std::vector<NamedImage> images_for(const ModelParts& parts, const DeviceContext&
                         shortened(image.driver), fault);
       continue;
     }
-    const auto known = std::find_if(chosen.begin(), chosen.end(), [&](const auto& n) { return n.bucket == entry.bucket; });
+    const auto known =
+        std::find_if(chosen.begin(), chosen.end(), [&](const auto& n) { return n.bucket == entry.bucket; });
     if (known == chosen.end())
       chosen.push_back({entry.bucket, std::move(image)});
     else if (is_exact(image, caps) && !is_exact(known->image, caps))

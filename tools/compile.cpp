@@ -34,7 +34,8 @@ struct CompileCommandOptions {
 // The device that an image for a target is planned on: it must be here, since the kernels are run once.
 DeviceContext& device_for(const std::string& target) {
   if (target == "c")
-    throw ValueError("[compile] target c: C99 for machines without a driver is not there yet; use vulkan, opencl or cuda");
+    throw ValueError(
+        "[compile] target c: C99 for machines without a driver is not there yet; use vulkan, opencl or cuda");
   const std::string_view name = std::string_view(target).substr(0, target.find(':'));
   if (name != "vulkan" && name != "opencl" && name != "cuda")
     throw ValueError(fmt::format("[compile] there is no target '{}'; known: vulkan, opencl, cuda, cuda:sm_80", target));
@@ -60,7 +61,8 @@ class ModelWriter {
       metadata_ = package_->metadata;
       parts_ = package_->parts();
     }
-    const auto known = std::find_if(parts_.begin(), parts_.end(), [](const ModelPart& p) { return p.kind == PartKind::weights; });
+    const auto known =
+        std::find_if(parts_.begin(), parts_.end(), [](const ModelPart& p) { return p.kind == PartKind::weights; });
     weights_.emplace("constants", known == parts_.end() ? "" : known->name,
                      known == parts_.end() ? std::span<const uint8_t>() : known->bytes);
   }
@@ -74,13 +76,14 @@ class ModelWriter {
   void write() {
     if (!weights_->bytes().empty())
       parts_.push_back({.name = weights_->part(), .kind = PartKind::weights, .bytes = weights_->bytes()});
-    const Json lineage{{"made_by", fmt::format("heddle {}", library_version())},
-                       {"commit", source_commit()},
-                       {"made_from", metadata_.contains("made_from") ? metadata_["made_from"] : ""},
-                       {"made_from_sha256", metadata_.contains("made_from_sha256") ? metadata_["made_from_sha256"] : ""},
-                       {"targets", o_.targets},
-                       {"buckets", o_.buckets},
-                       {"golden", o_.golden}};
+    const Json lineage{
+        {"made_by", fmt::format("heddle {}", library_version())},
+        {"commit", source_commit()},
+        {"made_from", metadata_.contains("made_from") ? metadata_["made_from"] : ""},
+        {"made_from_sha256", metadata_.contains("made_from_sha256") ? metadata_["made_from_sha256"] : ""},
+        {"targets", o_.targets},
+        {"buckets", o_.buckets},
+        {"golden", o_.golden}};
     const std::string text = lineage.dump();
     add({.name = "lineage", .kind = PartKind::lineage}, {text.begin(), text.end()});
     write_model_parts(o_.output, parts_, metadata_);
@@ -126,11 +129,13 @@ void show(const Json& facts) {
 }
 
 void run(const CompileCommandOptions& o) {
-  if (!onnx::is_package(o.output)) throw ValueError(fmt::format("[compile] {}: a model is written as a .heddle file", o.output));
+  if (!onnx::is_package(o.output))
+    throw ValueError(fmt::format("[compile] {}: a model is written as a .heddle file", o.output));
   onnx::Report report = onnx::inspect(o.file);
   if (!report.runs()) throw ValueError("[compile] the model cannot run:\n" + report.text());
   if (!report.waits.empty())
-    throw ValueError(fmt::format("[compile] results are sized by values, which no image can be: {}", fmt::join(report.waits, ", ")));
+    throw ValueError(
+        fmt::format("[compile] results are sized by values, which no image can be: {}", fmt::join(report.waits, ", ")));
   for (const std::string& shape : o.shapes) set_shape(report, shape);
   std::vector<DeviceContext*> devices;
   for (const std::string& target : o.targets) devices.push_back(&device_for(target));

@@ -23,9 +23,9 @@ int64_t size_of_dimension(const onnx::Port& port, const onnx::Dimension& dimensi
   if (dimension.size) return *dimension.size;
   const auto found = bucket.find(dimension.name);
   if (!dimension.name.empty() && found != bucket.end()) return found->second;
-  throw ValueError(fmt::format("[compile] input {} has a size '{}' without a number: {}", port.name, dimension.str(),
-                               dimension.name.empty() ? "--shape NAME=SIZES names it"
-                                                      : fmt::format("--buckets {}=1,8", dimension.name)));
+  throw ValueError(fmt::format(
+      "[compile] input {} has a size '{}' without a number: {}", port.name, dimension.str(),
+      dimension.name.empty() ? "--shape NAME=SIZES names it" : fmt::format("--buckets {}=1,8", dimension.name)));
 }
 
 ModelFunction::Input input_of(const onnx::Port& port, const Bucket& bucket) {
@@ -106,8 +106,8 @@ ModelPart golden_part(const Golden& golden, const std::string& bucket, std::span
           .attributes = {{"device", golden.device}}};
 }
 
-std::optional<Golden> make_golden(const std::string& file, const std::string& id,
-                                  const std::vector<onnx::Port>& inputs, const Bucket& bucket) {
+std::optional<Golden> make_golden(const std::string& file, const std::string& id, const std::vector<onnx::Port>& inputs,
+                                  const Bucket& bucket) {
   if (id == "none") return std::nullopt;
   DeviceContext& there = open_device(id, false);
   try {
@@ -129,10 +129,11 @@ size_t verify_golden(const std::string& file, const onnx::Model& model) {
     std::vector<Tensor> inputs;
     for (const Golden::Value& value : golden.inputs) {
       const Shape shape(value.shape);
-      inputs.push_back(model.given(onnx::HostTensor{onnx::type_of(value.dtype), shape,
-                                                    std::make_shared<const std::string>(value.bytes.begin(),
-                                                                                        value.bytes.end())})
-                           .tensor());
+      inputs.push_back(
+          model
+              .given(onnx::HostTensor{onnx::type_of(value.dtype), shape,
+                                      std::make_shared<const std::string>(value.bytes.begin(), value.bytes.end())})
+              .tensor());
     }
     const std::vector<Tensor> results = model.call(inputs);
     for (size_t i = 0; i < golden.outputs.size() && i < results.size(); ++i) {

@@ -1,5 +1,5 @@
-// DriverPrograms, ConstantMemory: what a Device is besides where its driver can do more, so that an image starts without
-// a compiler's work and weights need no copy (runtime/).
+// DriverPrograms, ConstantMemory: what a Device is besides where its driver can do more, so that an image starts
+// without a compiler's work and weights need no copy (runtime/).
 //
 // Found by dynamic_cast: a device of which these are no bases cannot. Thread safety: as for the device.
 #pragma once
@@ -13,8 +13,8 @@ namespace heddle {
 
 class DriverPrograms {
  public:
-  // What the driver made of a kernel, KernelBinary::Kind::opencl_program for load_all() on the same driver, with what it
-  // has compiled since for the launches that ran. Empty: it does not say.
+  // What the driver made of a kernel, KernelBinary::Kind::opencl_program for load_all() on the same driver, with what
+  // it has compiled since for the launches that ran. Empty: it does not say.
   virtual std::vector<uint8_t> program_of(KernelId kernel) = 0;
 
  protected:

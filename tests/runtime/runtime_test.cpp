@@ -37,7 +37,10 @@ void rewrite(const std::string& from, const std::string& to, const std::function
   for (const PartEntry& entry : parts.entries()) {
     const auto held = parts.bytes(entry);
     bytes.emplace_back(held.begin(), held.end());
-    made.push_back({.name = entry.name, .kind = entry.kind, .target = entry.target, .bucket = entry.bucket,
+    made.push_back({.name = entry.name,
+                    .kind = entry.kind,
+                    .target = entry.target,
+                    .bucket = entry.bucket,
                     .attributes = entry.attributes});
     change(made.back(), bytes.back());
     made.back().bytes = bytes.back();
@@ -139,7 +142,8 @@ TEST_P(RuntimeTest, EveryModelOfTheZooGivesTheLibrarysBitsAndAllocatesNothing) {
     for (int i = 0; i < runs; ++i) {
       const CountedNew heap;
       for (size_t k = 0; k < given.inputs.size(); ++k)
-        heddle_input(opened.model, static_cast<uint32_t>(k), given.inputs[k].bytes.data(), given.inputs[k].bytes.size());
+        heddle_input(opened.model, static_cast<uint32_t>(k), given.inputs[k].bytes.data(),
+                     given.inputs[k].bytes.size());
       heddle_run(opened.model);
       for (size_t k = 0; k < found.size(); ++k)
         heddle_output(opened.model, static_cast<uint32_t>(k), found[k].data(), found[k].size());
@@ -256,9 +260,18 @@ TEST_P(RuntimeTest, ImagesThatDoNotFitTheirFileAreRefused) {
       {"is filled twice", [](ModelImage& m) { m.weights[1].slot = m.weights[0].slot; }},
       {"a storage that is not there", [](ModelImage& m) { m.weights[0].slot = 1 << 30; }},
       {"a storage that nothing fills", [](ModelImage& m) { m.weights.pop_back(); }},
-      {"bytes of the", [](ModelImage& m) { m.inputs[0].shape = {1, 1}; }},
-      {"a shape that there is not", [](ModelImage& m) { m.inputs[0].shape = {1 << 30, 1 << 30, 1 << 30}; }},
-      {"a shape that there is not", [](ModelImage& m) { m.inputs[0].shape = {-4, 20}; }},
+      {"bytes of the",
+       [](ModelImage& m) {
+         m.inputs[0].shape = {1, 1};
+       }},
+      {"a shape that there is not",
+       [](ModelImage& m) {
+         m.inputs[0].shape = {1 << 30, 1 << 30, 1 << 30};
+       }},
+      {"a shape that there is not",
+       [](ModelImage& m) {
+         m.inputs[0].shape = {-4, 20};
+       }},
       {"is not there", [](ModelImage& m) { m.outputs[0].index = 7; }},
       {"another shape", [](ModelImage& m) { m.outputs[0].shape = {40}; }},
       {"lies outside", [](ModelImage& m) { m.image.outputs[0].view.offset = int64_t{1} << 50; }},
@@ -355,8 +368,9 @@ TEST(Runtime, TheSmallLibraryHasLoadersAlone) {
     GTEST_SKIP() << "no nm";
   const std::string symbols = read_text(list);
   EXPECT_TRUE(contains(symbols, "heddle_open"));
-  for (const char* foreign : {"glslang", "nvrtcCompileProgram", "heddle::print(", "heddle::Tensor::", "heddle::backward",
-                              "heddle::capture(", "heddle::CompiledGraph", "heddle::nn::", "heddle::make_node"})
+  for (const char* foreign :
+       {"glslang", "nvrtcCompileProgram", "heddle::print(", "heddle::Tensor::", "heddle::backward", "heddle::capture(",
+        "heddle::CompiledGraph", "heddle::nn::", "heddle::make_node"})
     EXPECT_EQ(symbols.find(foreign), std::string::npos) << foreign;
 }
 

@@ -12,7 +12,8 @@ template <class Model, class Options>
 FunctionsOn one_input(Options options, Shape shape, DType dtype = DType::f32) {
   return [options, shape, dtype](DeviceContext& device) {
     Generator generator(7);
-    const auto model = std::make_shared<Model>(options, nn::ParameterOptions{.device = device, .generator = &generator});
+    const auto model =
+        std::make_shared<Model>(options, nn::ParameterOptions{.device = device, .generator = &generator});
     model->eval();
     ModelFunction function;
     function.inputs = {{"x", dtype, shape}};
@@ -45,21 +46,25 @@ std::vector<ZooModel> zoo() {
   return {
       {"mlp", one_input<Mlp>(MlpOptions{.in = 20, .hidden = {32, 16}, .out = 10}, {4, 20})},
       {"cnn", one_input<Cnn>(CnnOptions{.widths = {4, 8}}, {2, 1, 16, 16})},
-      {"lenet", one_input<LeNet>(LeNetOptions{.height = 16, .width = 16, .stages = {4, 8}, .hidden = 16}, {2, 1, 16, 16})},
+      {"lenet",
+       one_input<LeNet>(LeNetOptions{.height = 16, .width = 16, .stages = {4, 8}, .hidden = 16}, {2, 1, 16, 16})},
       {"resnet", one_input<ResNet>(ResNetOptions{.blocks = {1, 1}, .width = 8, .classes = 10, .small_input = true},
                                    {1, 3, 16, 16})},
-      {"mobilenet", one_input<MobileNetV2>(MobileNetV2Options{.classes = 10,
-                                                              .stages = {{1, 8, 1, 1}, {2, 8, 2, 2}},
-                                                              .first = 8,
-                                                              .last = 16},
-                                           {1, 3, 16, 16})},
-      {"vit", one_input<Vit>(VitOptions{.size = 16, .patch = 8, .layers = 1, .heads = 2, .width = 16, .mlp_width = 32, .classes = 10},
-                             {2, 3, 16, 16})},
+      {"mobilenet",
+       one_input<MobileNetV2>(
+           MobileNetV2Options{.classes = 10, .stages = {{1, 8, 1, 1}, {2, 8, 2, 2}}, .first = 8, .last = 16},
+           {1, 3, 16, 16})},
+      {"vit",
+       one_input<Vit>(
+           VitOptions{.size = 16, .patch = 8, .layers = 1, .heads = 2, .width = 16, .mlp_width = 32, .classes = 10},
+           {2, 3, 16, 16})},
       {"unet", conditioned_unet()},
-      {"recurrent-lm", one_input<RecurrentLm>(RecurrentLmOptions{.vocabulary = 16, .width = 8, .hidden = 8, .layers = 1},
-                                              {2, 5}, DType::i32)},
-      {"gpt", one_input<Gpt>(GptOptions{.vocabulary = 16, .context = 8, .layers = 1, .heads = 2, .width = 16, .dropout = 0},
-                             {2, 8}, DType::i32)},
+      {"recurrent-lm",
+       one_input<RecurrentLm>(RecurrentLmOptions{.vocabulary = 16, .width = 8, .hidden = 8, .layers = 1}, {2, 5},
+                              DType::i32)},
+      {"gpt",
+       one_input<Gpt>(GptOptions{.vocabulary = 16, .context = 8, .layers = 1, .heads = 2, .width = 16, .dropout = 0},
+                      {2, 8}, DType::i32)},
       {"autoencoder", one_input<Autoencoder>(code, {3, 64})},
   };
 }

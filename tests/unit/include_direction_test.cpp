@@ -45,8 +45,8 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"backend_cuda", {"core", "backend_cuda"}},
       {"bench", {"core", "autograd", "nn", "data", "io", "bench"}},
       {"checks", {"core", "autograd", "nn", "checks"}},
-      {"tools", {"core", "autograd", "nn", "data", "io", "onnx", "train", "bench", "checks", "runtime", "deploy",
-                 "tools"}},
+      {"tools",
+       {"core", "autograd", "nn", "data", "io", "onnx", "train", "bench", "checks", "runtime", "deploy", "tools"}},
       {compiler_caller, {"core", "tools", "backend_vulkan", "backend_cuda"}},
       {driver_opener, {}},
       {driver_compiler, {"core", "tools"}},
@@ -81,7 +81,7 @@ constexpr std::array rooms = {
 // The last room that a folder outside of core/ may include; others may include all.
 constexpr std::pair<const char*, const char*> last_rooms[] = {
     {"backend_vulkan", "device"}, {"backend_opencl", "device"}, {"backend_cuda", "device"}, {"io", "graph"},
-    {"data", "functions"},      {"runtime", "run"},
+    {"data", "functions"},        {"runtime", "run"},
 };
 
 // The number of a room by a path such as core/base/shape.h; that of none is the last.
