@@ -1,5 +1,5 @@
-// The C interface (runtime/heddle.h): from exceptions to a status and a line.
-#include <fmt/format.h>
+// From exceptions to a status and a line.
+#include "heddle/runtime/heddle.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,6 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/of_this_thread.h"
-#include "heddle/runtime/heddle.h"
 #include "heddle/runtime/loaded_model.h"
 
 namespace {
