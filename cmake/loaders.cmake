@@ -34,11 +34,12 @@ set_target_properties(heddle_loaders PROPERTIES POSITION_INDEPENDENT_CODE ON)
 heddle_precompile(heddle_loaders <fmt/format.h> <fmt/ranges.h> ${HEDDLE_STD_HEADERS})
 target_sources(heddle PRIVATE $<TARGET_OBJECTS:heddle_loaders>)
 
-# libheddle_runtime is shipped with programs: the same files once more, compiled for size; what the C interface does not
-# reach is dropped by the linker, and nothing else is exported.
+# libheddle_runtime is shipped with programs: the same files once more but for the devices that take no kernels, compiled
+# and linked for size; what the C interface does not reach is dropped by the linker, and nothing else is exported.
 add_library(heddle_runtime)
 add_library(heddle::heddle_runtime ALIAS heddle_runtime)
-target_sources(heddle_runtime PRIVATE $<TARGET_PROPERTY:heddle_loaders,SOURCES> ${PROJECT_BINARY_DIR}/generated/no_compilers.cpp)
+target_sources(heddle_runtime PRIVATE ${PROJECT_BINARY_DIR}/generated/no_compilers.cpp
+  "$<FILTER:$<TARGET_PROPERTY:heddle_loaders,SOURCES>,EXCLUDE,(builtin_backends|null_device|reference_device)\\.cpp$>")
 heddle_warnings(heddle_runtime)
 target_include_directories(heddle_runtime SYSTEM PRIVATE $<TARGET_PROPERTY:heddle_loaders,INCLUDE_DIRECTORIES>)
 target_include_directories(heddle_runtime PUBLIC $<BUILD_INTERFACE:${HEDDLE_INCLUDE_ROOT}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -48,6 +49,11 @@ set_target_properties(heddle_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVER
   POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
   target_compile_options(heddle_runtime PRIVATE $<$<CONFIG:Release>:-Os>)
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT ipo OUTPUT output LANGUAGES CXX)
+  if(ipo AND BUILD_SHARED_LIBS)
+    set_target_properties(heddle_runtime PROPERTIES INTERPROCEDURAL_OPTIMIZATION_RELEASE ON)
+  endif()
 endif()
 if(UNIX AND NOT APPLE)
   target_compile_options(heddle_runtime PRIVATE -ffunction-sections -fdata-sections)
