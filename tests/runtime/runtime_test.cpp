@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -9,10 +10,13 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "heddle/core/compile/compile.h"
+#include "heddle/core/contract/driver_programs.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/io/write_model_parts.h"
 #include "heddle/runtime/heddle.h"
@@ -339,6 +343,56 @@ TEST_P(RuntimeTest, OutputsMayBeInputsAndConstants) {
   const std::vector<Bytes> found = run_through_c(opened.model, given);
   ASSERT_EQ(found.size(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(found[i], given.outputs[i].bytes) << i;
+}
+
+FunctionsOn wide_product() {
+  return [](DeviceContext& device) {
+    Generator generator{5};
+    const Tensor w = uniform({512, 512}, -1, 1, &device, &generator);
+    eval({w});
+    ModelFunction made;
+    made.inputs = {{"x", DType::f32, {1, 512}}};
+    made.outputs = {"y"};
+    made.call = [w](const std::vector<Tensor>& x) { return std::vector<Tensor>{matmul(x[0], w)}; };
+    return std::vector<ModelFunction>{made};
+  };
+}
+
+TEST_P(RuntimeTest, WeightsStayInTheFileWhereTheDriverTakesThemThere) {
+  const FunctionsOn functions = wide_product();
+  const std::string file = written(functions);
+  constexpr uint64_t weights = 512 * 512 * 4;
+  const Golden given = golden_of(dev(), functions(dev())[0], 3);
+  const std::vector<Bytes> wanted = run_compiled(dev(), functions(dev())[0], given);
+  const uint64_t before = dev().memory().live_bytes;
+  const Opened opened(file, GetParam());
+  ASSERT_EQ(opened.status, HEDDLE_OK) << opened.why;
+  const uint64_t taken = dev().memory().live_bytes - before;
+  if (dynamic_cast<ConstantMemory*>(&dev().lock().device) != nullptr && dev().caps().device_class == DeviceClass::cpu)
+    EXPECT_LT(taken, weights / 2);
+  else
+    EXPECT_GE(taken, weights);
+  EXPECT_EQ(run_through_c(opened.model, given), wanted);
+}
+
+// Each thread has models of its own; they share the device.
+TEST_P(RuntimeTest, ModelsOfSeveralThreadsShareADevice) {
+  const std::string file = written(zoo()[1].functions);
+  const ModelFunction function = zoo()[1].functions(dev())[0];
+  const Golden given[] = {golden_of(dev(), function, 3), golden_of(dev(), function, 4)};
+  const std::vector<Bytes> wanted[] = {run_compiled(dev(), function, given[0]),
+                                       run_compiled(dev(), function, given[1])};
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const Opened opened(file, GetParam());
+      ASSERT_EQ(opened.status, HEDDLE_OK) << opened.why;
+      for (int i = 0; i < 25; ++i) right += run_through_c(opened.model, given[t % 2]) == wanted[t % 2];
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 100);
 }
 
 // Nothing but libheddle_runtime, in a process of its own.

@@ -11,7 +11,7 @@ namespace {
 template <class Model, class Options>
 FunctionsOn one_input(Options options, Shape shape, DType dtype = DType::f32) {
   return [options, shape, dtype](DeviceContext& device) {
-    Generator generator(7);
+    Generator generator{7};
     const auto model =
         std::make_shared<Model>(options, nn::ParameterOptions{.device = device, .generator = &generator});
     model->eval();
@@ -25,7 +25,7 @@ FunctionsOn one_input(Options options, Shape shape, DType dtype = DType::f32) {
 
 FunctionsOn conditioned_unet() {
   return [](DeviceContext& device) {
-    Generator generator(7);
+    Generator generator{7};
     const nn::UNetOptions options{.width = 8, .multipliers = {1, 2}, .groups = 4, .time = true};
     const auto model =
         std::make_shared<nn::UNet>(options, nn::ParameterOptions{.device = device, .generator = &generator});
@@ -71,7 +71,7 @@ std::vector<ZooModel> zoo() {
 
 FunctionsOn two_buckets() {
   return [](DeviceContext& device) {
-    Generator generator(7);
+    Generator generator{7};
     const auto model = std::make_shared<nn::Mlp>(nn::MlpOptions{.in = 20, .hidden = {64}, .out = 10},
                                                  nn::ParameterOptions{.device = device, .generator = &generator});
     model->eval();
