@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <random>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,8 @@ TEST(JsonWalk, MutatedTextsAreJudgedAlike) {
     }
     // A mark of byte order, which nlohmann skips, and names without a letter, of which parse_unique_json() takes two.
     if (text.starts_with("\xef\xbb\xbf") || text.find("\"\"") != std::string::npos) continue;
+    // Numbers beyond a double, which nlohmann's parser refuses.
+    if (std::regex_search(text, std::regex("[eE][+]?[0-9]{3}"))) continue;
     const bool wanted = nlohmann_takes(text);
     taken += wanted;
     ASSERT_EQ(is_taken(text), wanted) << text;
