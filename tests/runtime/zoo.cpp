@@ -66,6 +66,7 @@ std::vector<ZooModel> zoo() {
        one_input<Gpt>(GptOptions{.vocabulary = 16, .context = 8, .layers = 1, .heads = 2, .width = 16, .dropout = 0},
                       {2, 8}, DType::i32)},
       {"autoencoder", one_input<Autoencoder>(code, {3, 64})},
+      {"vae", one_input<Vae>(code, {3, 64})},
   };
 }
 
