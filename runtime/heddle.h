@@ -9,8 +9,9 @@
  *
  * Purpose: a file holds weights once and, by target ("opencl", "vulkan", "cuda:sm_80") and bucket ("N=8"), an image:
  * kernels and launches for inputs of those sizes. heddle_open() checks the file, loads the images for one device, binds
- * them to memory and compares their golden vectors; from then on nothing is allocated. Values are dense, row-major, in
- * the machine's byte order; f16 and bf16 are 16 bits, bool is a byte of 0 or 1.
+ * them to memory and compares their golden vectors; from then on nothing is allocated, but that uploads in flight may
+ * take a staging buffer more in the first runs. Values are dense, row-major, in the machine's byte order; f16 and bf16
+ * are 16 bits, bool is a byte of 0 or 1.
  * Ownership: a model owns all that it hands out, until heddle_close(); buffers of the caller may be reused when a call
  * returns. Errors: each function returns a status, HEDDLE_OK or why not, and heddle_error() says it in one line; after
  * a failed call a model stays as it was, but for HEDDLE_DEVICE_LOST, after which it can only be closed. No exception

@@ -13,6 +13,7 @@ namespace heddle {
 template <class T>
 class Fifo {
  public:
+  Fifo() { items_.reserve(64); }
   bool empty() const { return first_ == items_.size(); }
   size_t size() const { return items_.size() - first_; }
   T& front() { return items_[first_]; }
