@@ -1,128 +1,23 @@
-// Models through the C interface: the same bits as the library, nothing allocated in a run, drivers and golden vectors.
+// Models through the C interface: the same bits as the library, nothing allocated in a run, threads, other processes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "heddle/core/compile/compile.h"
 #include "heddle/core/contract/driver_programs.h"
-#include "heddle/core/device/context.h"
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/functions/functions.h"
-#include "heddle/io/write_model_parts.h"
-#include "heddle/runtime/heddle.h"
-#include "heddle/runtime/model_target.h"
 #include "tests/runtime/counted_new.h"
-#include "tests/runtime/zoo.h"
+#include "tests/runtime/through_c.h"
 #include "tests/support/devices.h"
-#include "tests/support/expect_error.h"
-#include "tests/support/temporary_folder.h"
 
 namespace heddle::test {
 namespace {
-
-using Bytes = std::vector<uint8_t>;
-
-// Parts of a file with some of them changed.
-void rewrite(const std::string& from, const std::string& to, const std::function<void(ModelPart&, Bytes&)>& change) {
-  const ModelParts parts = ModelParts::read(from);
-  std::vector<ModelPart> made;
-  std::vector<Bytes> bytes;
-  bytes.reserve(parts.entries().size());
-  for (const PartEntry& entry : parts.entries()) {
-    const auto held = parts.bytes(entry);
-    bytes.emplace_back(held.begin(), held.end());
-    made.push_back({.name = entry.name,
-                    .kind = entry.kind,
-                    .target = entry.target,
-                    .bucket = entry.bucket,
-                    .attributes = entry.attributes});
-    change(made.back(), bytes.back());
-    made.back().bytes = bytes.back();
-  }
-  write_model_parts(to, made);
-}
-
-void change_image(const std::string& from, const std::string& to, const std::function<void(ModelImage&)>& change) {
-  rewrite(from, to, [&](ModelPart& part, Bytes& bytes) {
-    if (part.kind != PartKind::image) return;
-    ModelImage image = model_image_from_bytes(bytes);
-    change(image);
-    bytes = model_image_bytes(image);
-  });
-}
-
-struct Opened {
-  Opened(const std::string& file, const std::string& device, unsigned flags = 0) {
-    status = heddle_open(file.c_str(), device.c_str(), flags, &model);
-    why = model == nullptr ? heddle_error(nullptr) : "";
-  }
-  ~Opened() { heddle_close(model); }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  heddle_model* model = nullptr;
-  heddle_status status;
-  std::string why;
-};
-
-std::vector<Bytes> run_through_c(heddle_model* model, const Golden& given) {
-  std::vector<Bytes> outputs;
-  for (size_t i = 0; i < given.inputs.size(); ++i) {
-    const Bytes& bytes = given.inputs[i].bytes;
-    EXPECT_EQ(heddle_input(model, static_cast<uint32_t>(i), bytes.data(), bytes.size()), HEDDLE_OK)
-        << heddle_error(model);
-  }
-  EXPECT_EQ(heddle_run(model), HEDDLE_OK) << heddle_error(model);
-  heddle_port port;
-  for (uint32_t i = 0; heddle_output_port(model, i, &port) == HEDDLE_OK; ++i) {
-    outputs.emplace_back(port.bytes);
-    EXPECT_EQ(heddle_output(model, i, outputs.back().data(), port.bytes), HEDDLE_OK) << heddle_error(model);
-  }
-  return outputs;
-}
-
-// What compile(f) gives from its third call on.
-std::vector<Bytes> run_compiled(DeviceContext& device, const ModelFunction& function, const Golden& given) {
-  std::vector<Tensor> inputs;
-  for (const Golden::Value& value : given.inputs) {
-    const Shape shape(value.shape);
-    inputs.push_back(
-        Tensor::from_bytes(value.bytes.data(), static_cast<size_t>(shape.numel()), value.dtype, shape, &device));
-  }
-  const auto compiled = compile([&](const std::vector<Tensor>& x) { return function.call(x); });
-  std::vector<Tensor> results;
-  for (int i = 0; i < 3; ++i) results = compiled(inputs);
-  std::vector<Bytes> outputs;
-  for (const Tensor& result : results) outputs.push_back(result.to_bytes());
-  return outputs;
-}
-
-class RuntimeTest : public ::testing::TestWithParam<std::string> {
- protected:
-  DeviceContext& dev() { return device(GetParam()); }
-  std::string written(const FunctionsOn& functions, DeviceContext* golden = nullptr) {
-    const std::string path = folder / "net.heddle";
-    write_compiled(path, functions, {&dev()}, golden);
-    return path;
-  }
-  // It is refused, with that status and text.
-  void expect_refused(const std::string& file, heddle_status status, const std::string& text) {
-    const Opened opened(file, GetParam());
-    EXPECT_EQ(opened.status, status) << opened.why;
-    EXPECT_TRUE(contains(opened.why, text));
-    EXPECT_EQ(opened.why.find('\n'), std::string::npos) << opened.why;
-  }
-  TemporaryFolder folder;
-};
 
 TEST_P(RuntimeTest, EveryModelOfTheZooGivesTheLibrarysBitsAndAllocatesNothing) {
   uint64_t arena = 0, values = 0;
@@ -215,122 +110,6 @@ TEST_P(RuntimeTest, WrongCallsAreAnsweredAndHarmNothing) {
   expect_refused(folder.path(), HEDDLE_NO_FILE, "is a folder");
 }
 
-TEST_P(RuntimeTest, AnotherDriverLoadsTheTextWhereThePlanFits) {
-  const FunctionsOn functions = zoo()[0].functions;
-  const std::string file = written(functions), other = folder / "other.heddle";
-  const Golden given = golden_of(dev(), functions(dev())[0], 3);
-  const std::vector<Bytes> wanted = run_compiled(dev(), functions(dev())[0], given);
-  const auto expect_runs = [&] {
-    const Opened opened(other, GetParam());
-    ASSERT_EQ(opened.status, HEDDLE_OK) << opened.why;
-    EXPECT_EQ(run_through_c(opened.model, given), wanted);
-  };
-  change_image(file, other, [](ModelImage& image) { image.image.driver_hash ^= 1; });
-  expect_runs();
-  // Programs that the driver refuses.
-  change_image(file, other, [](ModelImage& image) {
-    for (Bytes& program : image.programs) program = {1, 2, 3};
-  });
-  expect_runs();
-  change_image(file, other, [](ModelImage& image) {
-    image.image.driver_hash ^= 1;
-    image.needs.shared_bytes = 1u << 30;
-  });
-  expect_refused(other, HEDDLE_NO_IMAGE, "it was planned for shared bytes");
-  rewrite(file, other, [](ModelPart& part, Bytes&) {
-    if (part.kind == PartKind::image) part.target = "cuda:sm_80";
-  });
-  expect_refused(other, HEDDLE_NO_IMAGE, "it has images for cuda:sm_80");
-}
-
-TEST_P(RuntimeTest, GoldenVectorsThatDifferRefuseTheFile) {
-  const std::string file = written(zoo()[0].functions, &device("reference:0")), other = folder / "other.heddle";
-  EXPECT_EQ(Opened(file, GetParam()).status, HEDDLE_OK);
-  rewrite(file, other, [](ModelPart& part, Bytes& bytes) {
-    if (part.kind != PartKind::golden) return;
-    Golden golden = golden_from_bytes(bytes);
-    const float wrong = 1000;
-    std::memcpy(golden.outputs[0].bytes.data() + 13 * sizeof(float), &wrong, sizeof(wrong));
-    bytes = golden_bytes(golden);
-  });
-  expect_refused(other, HEDDLE_MISMATCH, "output y[1, 3] is ");
-  EXPECT_EQ(Opened(other, GetParam(), HEDDLE_TRUST_FILE).status, HEDDLE_OK);
-}
-
-TEST_P(RuntimeTest, ImagesThatDoNotFitTheirFileAreRefused) {
-  const std::string file = written(zoo()[0].functions), other = folder / "other.heddle";
-  const std::pair<const char*, std::function<void(ModelImage&)>> cases[] = {
-      {"lie outside of the weights", [](ModelImage& m) { m.weights[0].offset = ~uint64_t{0} - 3; }},
-      {"lie outside of the weights", [](ModelImage& m) { m.weights[0].bytes = uint64_t{1} << 60; }},
-      {"has no weights 'elsewhere'", [](ModelImage& m) { m.weights[0].part = "elsewhere"; }},
-      {"is filled twice", [](ModelImage& m) { m.weights[1].slot = m.weights[0].slot; }},
-      {"a storage that is not there", [](ModelImage& m) { m.weights[0].slot = 1 << 30; }},
-      {"a storage that nothing fills", [](ModelImage& m) { m.weights.pop_back(); }},
-      {"bytes of the",
-       [](ModelImage& m) {
-         m.inputs[0].shape = {1, 1};
-       }},
-      {"a shape that there is not",
-       [](ModelImage& m) {
-         m.inputs[0].shape = {1 << 30, 1 << 30, 1 << 30};
-       }},
-      {"a shape that there is not",
-       [](ModelImage& m) {
-         m.inputs[0].shape = {-4, 20};
-       }},
-      {"is not there", [](ModelImage& m) { m.outputs[0].index = 7; }},
-      {"another shape", [](ModelImage& m) { m.outputs[0].shape = {40}; }},
-      {"lies outside", [](ModelImage& m) { m.image.outputs[0].view.offset = int64_t{1} << 50; }},
-      {"words for them", [](ModelImage& m) { m.host_words.push_back(0); }},
-      {"programs for", [](ModelImage& m) { m.programs.assign(77, {1}); }},
-      {"overwrites", [](ModelImage& m) { m.image.assigned = {0}; }},
-      {"waits for others", [](ModelImage& m) { m.image.cuts = {1}; }},
-  };
-  for (const auto& [text, change] : cases) {
-    SCOPED_TRACE(text);
-    change_image(file, other, change);
-    expect_refused(other, HEDDLE_BAD_FILE, text);
-  }
-}
-
-TEST_P(RuntimeTest, DamagedFilesAreRefused) {
-  const std::string file = written(zoo()[0].functions, &device("reference:0")), other = folder / "other.heddle";
-  const Bytes whole = read_bytes(file);
-  for (size_t at = 0; at < whole.size(); at += whole.size() / 150 + 1) {
-    Bytes changed = whole;
-    changed[at] ^= 0x20;
-    write_bytes(other, changed);
-    EXPECT_EQ(Opened(other, GetParam()).status, HEDDLE_BAD_FILE) << at;
-    changed = whole;
-    changed.resize(at);
-    write_bytes(other, changed);
-    EXPECT_EQ(Opened(other, GetParam()).status, HEDDLE_BAD_FILE) << at;
-  }
-}
-
-TEST_P(RuntimeTest, WhatCannotBeWrittenIsRefused) {
-  const auto function = [&](std::function<Tensor(const Tensor&)> f) {
-    ModelFunction made;
-    made.inputs = {{"x", DType::f32, {4}}};
-    made.outputs = {"y"};
-    made.call = [f](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x[0])}; };
-    return [made](DeviceContext&) { return std::vector<ModelFunction>{made}; };
-  };
-  const auto refused = [&](std::function<Tensor(const Tensor&)> f, std::initializer_list<const char*> parts) {
-    tests::expect_error<ValueError>([&] { written(function(f)); }, parts);
-  };
-  refused([&](const Tensor& x) { return x + uniform({4}, 0, 1, &dev()); }, {"[compile]", "random"});
-  refused([](const Tensor& x) { return x * x.to_vector<float>()[0]; }, {"[compile]", "cannot be written"});
-  Tensor state = zeros({4}, DType::f32, &dev());
-  eval({state});
-  refused(
-      [&](const Tensor& x) {
-        state.assign(state + x);
-        return state * 2.0;
-      },
-      {"[compile]", "cannot be written"});
-}
-
 // A value that is there, a view of an input, and an input that nothing reads.
 TEST_P(RuntimeTest, OutputsMayBeInputsAndConstants) {
   const Tensor constant = arange(0, 6, 1, DType::f32, &dev());
@@ -410,11 +189,7 @@ TEST_P(RuntimeTest, AProgramInCGivesTheLibrarysBits) {
   EXPECT_TRUE(contains(read_text(folder / "said"), "input x: type 0, 2048 bytes, shape 2 1 16 16"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, RuntimeTest, ::testing::ValuesIn(kernel_devices()), [](const auto& instance) {
-  std::string name = instance.param;
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Devices, RuntimeTest, ::testing::ValuesIn(kernel_devices()), device_name);
 
 // What libheddle_runtime must not hold: a compiler, a graph, gradients.
 TEST(Runtime, TheSmallLibraryHasLoadersAlone) {
@@ -428,28 +203,6 @@ TEST(Runtime, TheSmallLibraryHasLoadersAlone) {
        {"glslang", "nvrtcCompileProgram", "heddle::print(", "heddle::Tensor::", "heddle::backward", "heddle::capture(",
         "heddle::CompiledGraph", "heddle::nn::", "heddle::make_node"})
     EXPECT_EQ(symbols.find(foreign), std::string::npos) << foreign;
-}
-
-TEST(Runtime, GoldenValuesAreComparedByTheirTypes) {
-  const auto value = [](DType dtype, const std::vector<double>& numbers) {
-    Golden::Value made{"y", dtype, {static_cast<int64_t>(numbers.size())}, Bytes(numbers.size() * size_of(dtype))};
-    for (size_t i = 0; i < numbers.size(); ++i) store_element(made.bytes.data(), dtype, i, numbers[i]);
-    return made;
-  };
-  const Golden golden{"reference:0", 1, {}, {}};
-  const auto difference = [&](DType dtype, const std::vector<double>& wanted, const std::vector<double>& found) {
-    return golden_difference(golden, value(dtype, wanted), value(dtype, found).bytes);
-  };
-  const double nan = std::nan(""), infinity = HUGE_VAL;
-  EXPECT_EQ(difference(DType::f32, {1, 100}, {1.05, 100.05}), "");
-  EXPECT_TRUE(contains(difference(DType::f32, {1, 100}, {1.2, 100}), "output y[0] is 1.2"));
-  EXPECT_EQ(difference(DType::f32, {nan, infinity}, {nan, infinity}), "");
-  EXPECT_NE(difference(DType::f32, {nan, 1}, {0, 1}), "");
-  EXPECT_NE(difference(DType::f32, {infinity, 1}, {-infinity, 1}), "");
-  EXPECT_EQ(difference(DType::f16, {1, 2}, {1.02, 2}), "");
-  EXPECT_NE(difference(DType::i32, {5, 7}, {5, 8}), "");
-  EXPECT_NE(difference(DType::boolean, {1}, {0}), "");
-  EXPECT_NE(golden_difference(golden, value(DType::f32, {1}), {}), "");
 }
 
 }  // namespace
