@@ -10,7 +10,6 @@
 // other.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "heddle/backend_cuda/caps.h"
+#include "heddle/core/base/fifo.h"
 #include "heddle/core/contract/loading_device.h"
 #include "heddle/core/device/branches.h"
 #include "heddle/core/device/in_flight.h"
@@ -152,8 +152,8 @@ class CudaDevice final : public LoadingDevice {
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   InFlightList<CudaDevice, InFlight> in_flight_{*this};
-  CUevent epoch_ = nullptr;     // before the first timed command; later times count from it
-  std::deque<Staging> staged_;  // in stream order
+  CUevent epoch_ = nullptr;  // before the first timed command; later times count from it
+  Fifo<Staging> staged_;     // in stream order
   std::vector<Staging> free_staging_;
   std::vector<CUevent> free_events_;
   KeptEvents<CUevent> kept_events_;  // by waiters

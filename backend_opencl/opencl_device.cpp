@@ -128,6 +128,22 @@ BufferId OpenClDevice::alloc(uint64_t bytes) { return create(bytes, CL_MEM_READ_
 // What drivers take from page-locked memory.
 BufferId OpenClDevice::alloc_host(uint64_t bytes) { return create(bytes, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR); }
 
+// Where the device is the host itself: PoCL's kernels then read where the memory is. It must lie as a vector of 16
+// floats does, which drivers ask of their own.
+BufferId OpenClDevice::adopt_constant(const void* memory, uint64_t bytes) {
+  check_alive();
+  constexpr uintptr_t alignment = 64;
+  const bool fits =
+      bytes > 0 && bytes <= caps_.max_allocation_bytes && reinterpret_cast<uintptr_t>(memory) % alignment == 0;
+  if (caps_.device_class != DeviceClass::cpu || !fits) return BufferId::none;
+  cl_int status = CL_SUCCESS;
+  cl_mem made =
+      cl().CreateBuffer(context_, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, const_cast<void*>(memory), &status);
+  if (status != CL_SUCCESS) return BufferId::none;
+  buffers_[++next_id_] = {made, bytes};
+  return BufferId{next_id_};
+}
+
 BufferId OpenClDevice::create(uint64_t bytes, cl_mem_flags flags) {
   check_alive();
   check_allocation(bytes, caps_);
@@ -315,6 +331,13 @@ KernelId OpenClDevice::add(const KernelSignature& signature, cl_program program)
   }
   kernels_[++next_id_] = std::move(kernel);
   return KernelId{next_id_};
+}
+
+std::vector<uint8_t> OpenClDevice::program_of(KernelId id) {
+  check_alive();
+  const auto found = kernels_.find(raw(id));
+  if (found == kernels_.end()) throw DeviceError(fmt::format("[program] the kernel handle {} is not alive", raw(id)));
+  return binary_of(found->second.program);
 }
 
 void OpenClDevice::release(KernelId id) {

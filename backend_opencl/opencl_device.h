@@ -9,12 +9,13 @@
 // what is in flight is bounded (max_in_flight, max_staged_bytes). Thread safety: none (see core/contract/device.h).
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <unordered_map>
 
 #include "heddle/backend_opencl/caps.h"
 #include "heddle/backend_opencl/program.h"
+#include "heddle/core/base/fifo.h"
+#include "heddle/core/contract/driver_programs.h"
 #include "heddle/core/contract/loading_device.h"
 #include "heddle/core/contract/slices.h"
 #include "heddle/core/device/branches.h"
@@ -23,7 +24,7 @@
 
 namespace heddle::opencl {
 
-class OpenClDevice final : public LoadingDevice {
+class OpenClDevice final : public LoadingDevice, public DriverPrograms, public ConstantMemory {
  public:
   explicit OpenClDevice(const Found& found);
   ~OpenClDevice() override;
@@ -45,6 +46,8 @@ class OpenClDevice final : public LoadingDevice {
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
   BufferId alloc_host(uint64_t bytes) override;
+  std::vector<uint8_t> program_of(KernelId kernel) override;
+  BufferId adopt_constant(const void* memory, uint64_t bytes) override;
 
  private:
   struct Buffer {
@@ -156,9 +159,9 @@ class OpenClDevice final : public LoadingDevice {
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   InFlightList<OpenClDevice, InFlight> in_flight_{*this};
-  cl_ulong ended_ = 0;                           // the last time stamp given, where times are put in order
-  cl_ulong epoch_ = 0;                           // of the device's clock: the first time stamp seen
-  std::deque<std::unique_ptr<Staging>> staged_;  // in queue order
+  cl_ulong ended_ = 0;                     // the last time stamp given, where times are put in order
+  cl_ulong epoch_ = 0;                     // of the device's clock: the first time stamp seen
+  Fifo<std::unique_ptr<Staging>> staged_;  // in queue order
   std::vector<std::unique_ptr<Staging>> free_staging_;
   uint64_t staged_bytes_ = 0;
   uint64_t next_id_ = 0;

@@ -127,13 +127,18 @@ ProgramBuilder::Attempt ProgramBuilder::compile(const std::string& text, const s
 
 void ProgramBuilder::keep_binary(cl_program program, const std::string& identity, const std::string& name) {
   if (!keep_ || cache_.path(identity).empty()) return;
+  const std::vector<uint8_t> binary = binary_of(program);
+  if (!binary.empty()) cache_.store(identity, binary.data(), binary.size(), name);
+}
+
+std::vector<uint8_t> binary_of(cl_program program) {
   size_t bytes = 0;
   if (cl().GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS || bytes == 0)
-    return;
-  std::vector<unsigned char> binary(bytes);
+    return {};
+  std::vector<uint8_t> binary(bytes);
   unsigned char* target = binary.data();
-  if (cl().GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr) != CL_SUCCESS) return;
-  cache_.store(identity, binary.data(), binary.size(), name);
+  if (cl().GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr) != CL_SUCCESS) return {};
+  return binary;
 }
 
 }  // namespace heddle::opencl

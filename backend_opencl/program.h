@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "heddle/backend_opencl/caps.h"
 #include "heddle/backend_opencl/loader.h"
@@ -46,5 +47,8 @@ class ProgramBuilder {
   // the 27 for one that PoCL's cache has.
   bool declares_;
 };
+
+// What the driver made of a program, for clCreateProgramWithBinary; empty where it does not say.
+std::vector<uint8_t> binary_of(cl_program program);
 
 }  // namespace heddle::opencl

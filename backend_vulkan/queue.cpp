@@ -1,5 +1,8 @@
 #include "heddle/backend_vulkan/queue.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace heddle::vulkan {
 
 Queue::~Queue() {
@@ -102,7 +105,9 @@ void Queue::when_done(uint64_t ticket, std::function<void()> work) {
   if (ticket <= completed_) {
     work();
   } else {
-    deferred_.emplace(ticket, std::move(work));
+    const auto after =
+        std::find_if(deferred_.begin(), deferred_.end(), [&](const auto& d) { return d.first > ticket; });
+    deferred_.emplace(after, ticket, std::move(work));
   }
 }
 

@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "heddle/backend_vulkan/context.h"
+#include "heddle/core/base/fifo.h"
 #include "heddle/core/device/in_flight.h"
 
 namespace heddle::vulkan {
@@ -71,11 +71,11 @@ class Queue {
   uint64_t completed_ = 0;
   bool fail_next_ = false;
   double limit_ = timeout_seconds();  // 0: none
-  std::deque<InFlight> in_flight_;
+  Fifo<InFlight> in_flight_;
   std::vector<VkFence> spare_;
-  KeptEvents<VkFence> kept_;         // by waiters
-  std::atomic<bool> stuck_ = false;  // a waiter saw no progress for so long
-  std::multimap<uint64_t, std::function<void()>> deferred_;
+  KeptEvents<VkFence> kept_;                                          // by waiters
+  std::atomic<bool> stuck_ = false;                                   // a waiter saw no progress for so long
+  std::vector<std::pair<uint64_t, std::function<void()>>> deferred_;  // by ticket, rising
 };
 
 // Records a barrier after which every command sees all that was done before it on the queue, and, once the submission

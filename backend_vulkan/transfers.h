@@ -8,13 +8,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
 #include "heddle/backend_vulkan/hazards.h"
 #include "heddle/backend_vulkan/memory.h"
 #include "heddle/backend_vulkan/queue.h"
+#include "heddle/core/base/fifo.h"
 
 namespace heddle::vulkan {
 
@@ -71,7 +71,7 @@ class Transfers {
   std::optional<Buffer> ring_, readback_;
   std::vector<Buffer> later_;     // readback buffers of finished download_later() calls, to be used again
   uint64_t head_ = 0, tail_ = 0;  // bytes ever reserved and released; the ring holds what lies between
-  std::deque<RingMark> marks_;
+  Fifo<RingMark> marks_;
 };
 
 }  // namespace heddle::vulkan

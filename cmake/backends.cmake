@@ -58,16 +58,22 @@ foreach(factory IN LISTS HEDDLE_BACKENDS)
   string(APPEND declarations "std::unique_ptr<Backend> ${factory}();\n")
   string(APPEND calls "  registry.add(${factory}());\n")
 endforeach()
-string(CONCAT text
-  "#include \"heddle/core/device/absent_backend.h\"\n#include \"heddle/core/device/registry.h\"\n\n"
-  "namespace heddle {\n\n"
-  "${declarations}std::unique_ptr<Backend> make_reference_backend();\n"
-  "std::unique_ptr<Backend> make_null_backend();\n\n\n"
-  "void register_builtin_backends(Registry& registry) {\n${calls}"
-  "  registry.add(make_reference_backend());\n  registry.add(make_null_backend());\n"
-  "${HEDDLE_ABSENT_CALLS}}\n\n}  // namespace heddle\n")
-file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp CONTENT "${text}")
+function(heddle_write_backends file declarations calls)
+  string(CONCAT text
+    "#include \"heddle/core/device/absent_backend.h\"\n#include \"heddle/core/device/registry.h\"\n\n"
+    "namespace heddle {\n\n" "${declarations}\n\n"
+    "void register_builtin_backends(Registry& registry) {\n${calls}${HEDDLE_ABSENT_CALLS}}\n\n}  // namespace heddle\n")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${file} CONTENT "${text}")
+endfunction()
+# The small library has none of the devices that take no kernels.
+heddle_write_backends(runtime_backends.cpp "${declarations}" "${calls}")
+foreach(factory make_reference_backend make_null_backend)
+  string(APPEND declarations "std::unique_ptr<Backend> ${factory}();\n")
+  string(APPEND calls "  registry.add(${factory}());\n")
+endforeach()
+heddle_write_backends(builtin_backends.cpp "${declarations}" "${calls}")
 target_sources(heddle_loaders PRIVATE ${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp)
+target_sources(heddle_runtime PRIVATE ${PROJECT_BINARY_DIR}/generated/runtime_backends.cpp)
 
 # Compilers by target (core/contract/kernel_compiler.h).
 set(declarations "const KernelCompiler& text_compiler();\n")

@@ -9,7 +9,9 @@ set(open
   core/contract/device.h core/contract/slices.h core/device/in_flight.h core/device/registry.h core/device/validate.h
   core/dialect/printer.h
   # tests of users' kernels (examples/kernel_test)
-  checks/kernel_test.h)
+  checks/kernel_test.h
+  # models as images, and the C interface over them
+  deploy/write_compiled.h runtime/heddle.h)
 if(HAS_ONNX)
   list(APPEND open onnx/export.h onnx/import.h)
 endif()

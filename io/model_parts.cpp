@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/integers.h"
-#include "heddle/core/base/parse_json.h"
+#include "heddle/core/base/json_walk.h"
+#include "heddle/core/base/shortened.h"
 #include "heddle/io/little_endian.h"
 #include "heddle/io/model_upgrade.h"
 
 namespace heddle {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::string_view magic = "HDLPARTS";
 constexpr uint64_t head_bytes = 64;
@@ -52,52 +52,80 @@ struct Reader {
     return length;
   }
 
-  const Json& member(const Json& object, const char* key, const std::string& where) const {
-    const auto found = object.find(key);
-    if (found == object.end()) fail("{} has no '{}'", where, key);
-    return *found;
+  std::string text(JsonWalk& json, const std::string& where) const {
+    if (json.next() != JsonWalk::Kind::text) fail("{} is {}, expected a text", where, shortened(json.raw()));
+    return json.text();
   }
-  std::string text(const Json& value, const std::string& where) const {
-    if (!value.is_string()) fail("{} is {}, expected a text", where, shortened(value.dump()));
-    return value.get<std::string>();
+  uint64_t number(JsonWalk& json, const std::string& where) const {
+    const std::string_view raw = json.raw();
+    const std::optional<uint64_t> value = JsonWalk::whole(raw);
+    if (!value) fail("{} is {}, expected a whole number", where, shortened(raw));
+    return *value;
   }
-  uint64_t number(const Json& value, const std::string& where) const {
-    if (!value.is_number_unsigned()) fail("{} is {}, expected a whole number", where, shortened(value.dump()));
-    return value.get<uint64_t>();
-  }
-  PartAttributes texts(const Json& value, const std::string& where) const {
-    if (!value.is_object()) fail("{} is no object of texts", where);
+  PartAttributes texts(JsonWalk& json, const std::string& where) const {
+    if (json.next() != JsonWalk::Kind::object) fail("{} is no object of texts", where);
     PartAttributes result;
-    for (const auto& [key, item] : value.items()) result[key] = text(item, where + " entry");
+    json.object([&](const std::string& key) { result[key] = text(json, where + " entry"); });
     return result;
   }
-  void check_keys(const Json& object, std::initializer_list<std::string_view> known, const std::string& where) const {
-    if (!object.is_object()) fail("{} is no object", where);
-    for (const auto& [key, item] : object.items()) {
-      if (std::find(known.begin(), known.end(), key) == known.end())
-        fail("{} has '{}', which format version {} does not know", where, shortened(key), model_parts_version);
-    }
+  [[noreturn]] void unknown(const std::string& key, const std::string& where) const {
+    fail("{} has '{}', which format version {} does not know", where, shortened(key), model_parts_version);
   }
 
-  PartEntry entry(const Json& json, size_t number_of_part) const {
-    std::string where = fmt::format("part {}", number_of_part);
-    check_keys(json, {"name", "kind", "offset", "bytes", "sha256", "target", "bucket", "attributes"}, where);
-    PartEntry result;
-    result.name = text(member(json, "name", where), where + "'s name");
-    where = fmt::format("part '{}'", shortened(result.name));
-    const std::string kind = text(member(json, "kind", where), where + "'s kind");
-    const auto known = std::find(kind_names.begin(), kind_names.end(), kind);
-    if (known == kind_names.end()) fail("{} is of kind '{}', which is none", where, shortened(kind));
-    result.kind = static_cast<PartKind>(known - kind_names.begin());
-    result.offset = number(member(json, "offset", where), where + "'s offset");
-    result.bytes = number(member(json, "bytes", where), where + "'s length");
-    const std::optional<Sha256Digest> digest = parse_sha256(text(member(json, "sha256", where), where + "'s hash"));
+  PartKind kind(const std::string& name, const std::string& where) const {
+    const auto known = std::find(kind_names.begin(), kind_names.end(), name);
+    if (known == kind_names.end()) fail("{} is of kind '{}', which is none", where, shortened(name));
+    return static_cast<PartKind>(known - kind_names.begin());
+  }
+  Sha256Digest hash(const std::string& text, const std::string& where) const {
+    const std::optional<Sha256Digest> digest = parse_sha256(text);
     if (!digest) fail("{} has no SHA-256 of 64 lower-case digits", where);
-    result.sha256 = *digest;
-    if (json.contains("target")) result.target = text(json["target"], where + "'s target");
-    if (json.contains("bucket")) result.bucket = text(json["bucket"], where + "'s bucket");
-    if (json.contains("attributes")) result.attributes = texts(json["attributes"], where + "'s attributes");
-    if (const std::string fault = fault_of(result); !fault.empty()) fail("{} {}", where, fault);
+    return *digest;
+  }
+
+  PartEntry entry(JsonWalk& json, size_t number_of_part) const {
+    const std::string where = fmt::format("part {}", number_of_part);
+    if (json.next() != JsonWalk::Kind::object) fail("{} is no object", where);
+    PartEntry result;
+    std::set<std::string> seen;
+    json.object([&](const std::string& key) {
+      seen.insert(key);
+      if (key == "name")
+        result.name = text(json, where + "'s name");
+      else if (key == "kind")
+        result.kind = kind(text(json, where + "'s kind"), where);
+      else if (key == "offset")
+        result.offset = number(json, where + "'s offset");
+      else if (key == "bytes")
+        result.bytes = number(json, where + "'s length");
+      else if (key == "sha256")
+        result.sha256 = hash(text(json, where + "'s hash"), where);
+      else if (key == "target")
+        result.target = text(json, where + "'s target");
+      else if (key == "bucket")
+        result.bucket = text(json, where + "'s bucket");
+      else if (key == "attributes")
+        result.attributes = texts(json, where + "'s attributes");
+      else
+        unknown(key, where);
+    });
+    const std::string name = seen.contains("name") ? fmt::format("part '{}'", shortened(result.name)) : where;
+    for (const char* needed : {"name", "kind", "offset", "bytes", "sha256"}) {
+      if (!seen.contains(needed)) fail("{} has no '{}'", name, needed);
+    }
+    if (const std::string fault = fault_of(result); !fault.empty()) fail("{} {}", name, fault);
+    return result;
+  }
+
+  // The list "parts".
+  std::vector<PartEntry> entries(JsonWalk& json) const {
+    const auto refuse = [&] { fail("'parts' is no list of at most {} parts", max_part_count); };
+    if (json.next() != JsonWalk::Kind::list) refuse();
+    std::vector<PartEntry> result;
+    json.list([&] {
+      if (result.size() == max_part_count) refuse();
+      result.push_back(entry(json, result.size()));
+    });
     return result;
   }
 
@@ -150,17 +178,23 @@ ModelParts ModelParts::of(FileBytes file, const std::string& path) {
   const std::string text = upgraded_header({reinterpret_cast<const char*>(bytes.data()) + head_bytes, length},
                                            static_cast<uint32_t>(little_endian(bytes.subspan(8, 4))),
                                            model_parts_version, header_upgrades(), where);
-  const Json header = parse_unique_json<Json>(text, where + ": the header");
-  reader.check_keys(header, {"metadata", "parts"}, "the header");
-  result.metadata_ = reader.texts(reader.member(header, "metadata", "the header"), "the metadata");
-  const Json& parts = reader.member(header, "parts", "the header");
-  if (!parts.is_array() || parts.size() > max_part_count)
-    reader.fail("'parts' is no list of at most {} parts", max_part_count);
-  for (const Json& part : parts) {
-    result.entries_.push_back(reader.entry(part, result.entries_.size()));
-    const std::string& name = result.entries_.back().name;
-    if (!result.by_name_.emplace(name, result.entries_.size() - 1).second)
-      reader.fail("part '{}' is there twice", shortened(name));
+  const std::string what = where + ": the header";
+  JsonWalk::check(text, what);
+  JsonWalk json(text, what);
+  if (json.next() != JsonWalk::Kind::object) reader.fail("the header is no object");
+  bool has_metadata = false, has_parts = false;
+  json.object([&](const std::string& key) {
+    if (key == "metadata")
+      has_metadata = true, result.metadata_ = reader.texts(json, "the metadata");
+    else if (key == "parts")
+      has_parts = true, result.entries_ = reader.entries(json);
+    else
+      reader.unknown(key, "the header");
+  });
+  if (!has_metadata || !has_parts) reader.fail("the header has no '{}'", has_parts ? "metadata" : "parts");
+  for (const PartEntry& entry : result.entries_) {
+    if (!result.by_name_.emplace(entry.name, result.by_name_.size()).second)
+      reader.fail("part '{}' is there twice", shortened(entry.name));
   }
   reader.check_cover(result.entries_, bytes.subspan(data_begin), data_begin);
   result.check_hashes();

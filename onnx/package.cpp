@@ -43,7 +43,7 @@ void clear_data(TensorProto& tensor) {
 class Weights {
  public:
   explicit Weights(const Source& source) : source_(source) {}
-  const std::string& bytes() const { return bytes_; }
+  std::string take_bytes() { return std::move(bytes_); }
 
   void take(::onnx::GraphProto& graph) {
     for (TensorProto& tensor : *graph.mutable_initializer()) take(tensor);
@@ -104,7 +104,7 @@ void set_shapes(::onnx::GraphProto& graph, const InputShapes& shapes) {
 
 bool is_package(const std::string& path) { return fs::path(path).extension() == ".heddle"; }
 
-void write_package(const std::string& model, const std::string& path, const InputShapes& shapes) {
+Package package_of(const std::string& model, const InputShapes& shapes) {
   const std::string file = read_text_file(model, "onnx");
   const ExternalData external{folder_of(model)};
   const Source source{model, external};
@@ -116,13 +116,21 @@ void write_package(const std::string& model, const std::string& path, const Inpu
   for (::onnx::FunctionProto& function : *proto.mutable_functions()) {
     for (::onnx::NodeProto& node : *function.mutable_node()) weights.take(node);
   }
-  std::string graph;
-  if (!proto.SerializePartialToString(&graph)) source.fail("its graph is larger than protobuf writes (2 GiB)");
-  const std::vector<ModelPart> parts = {
-      {.name = graph_name, .kind = PartKind::graph, .bytes = bytes_of(graph), .attributes = {{"format", "onnx"}}},
-      {.name = weights_name, .kind = PartKind::weights, .bytes = bytes_of(weights.bytes())}};
-  write_model_parts(path, parts,
-                    {{"made_from", fs::path(model).filename()}, {"made_from_sha256", hex_of(sha256(file))}});
+  Package made;
+  if (!proto.SerializePartialToString(&made.graph)) source.fail("its graph is larger than protobuf writes (2 GiB)");
+  made.weights = weights.take_bytes();
+  made.metadata = {{"made_from", fs::path(model).filename()}, {"made_from_sha256", hex_of(sha256(file))}};
+  return made;
+}
+
+std::vector<ModelPart> Package::parts() const {
+  return {{.name = graph_name, .kind = PartKind::graph, .bytes = bytes_of(graph), .attributes = {{"format", "onnx"}}},
+          {.name = weights_name, .kind = PartKind::weights, .bytes = bytes_of(weights)}};
+}
+
+void write_package(const std::string& model, const std::string& path, const InputShapes& shapes) {
+  const Package made = package_of(model, shapes);
+  write_model_parts(path, made.parts(), made.metadata);
 }
 
 ModelFile read_package(const std::string& path) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/io/write_model_parts.h"
 #include "heddle/onnx/model_file.h"
 
 namespace heddle::onnx {
@@ -19,6 +20,14 @@ namespace heddle::onnx {
 // Sizes of inputs, by name, in place of those that the model names.
 using InputShapes = std::map<std::string, std::vector<Dimension>>;
 
+// The parts of such a file, in memory.
+struct Package {
+  std::string graph, weights;
+  PartAttributes metadata;
+  // They live as long as this.
+  std::vector<ModelPart> parts() const;
+};
+Package package_of(const std::string& model, const InputShapes& shapes = {});
 void write_package(const std::string& model, const std::string& path, const InputShapes& shapes = {});
 ModelFile read_package(const std::string& path);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #if HEDDLE_HAS_ONNX
 #include "heddle/onnx/op_page.h"
 #include "heddle/onnx/package.h"
+#include "tools/compile_model.h"
 #include "tools/import_model.h"
 #endif
 
@@ -19,7 +21,7 @@ namespace heddle::tools {
 namespace {
 
 struct ImportOptions {
-  std::string file, output;
+  std::string file, output, golden = "reference:0";
   std::vector<std::string> shapes;
   bool json = false, ops = false;
 };
@@ -45,6 +47,18 @@ void show(const onnx::Report& report) {
   if (!report.runs()) fmt::print("cannot run:\n{}\n", report.text());
 }
 
+// With what the model gives for drawn inputs, where it runs without more being said about its sizes.
+void write(const ImportOptions& o, const onnx::Report& report, const onnx::InputShapes& shapes) {
+  const onnx::Package package = onnx::package_of(o.file, shapes);
+  std::vector<ModelPart> parts = package.parts();
+  std::vector<uint8_t> bytes;
+  if (const std::optional<Golden> golden = make_golden(o.file, o.golden, report.inputs, {})) {
+    bytes = golden_bytes(*golden);
+    parts.push_back(golden_part(*golden, "", bytes));
+  }
+  write_model_parts(o.output, parts, package.metadata);
+}
+
 void run(Cli& cli, const ImportOptions& o) {
   if (o.ops) return fmt::print("{}", onnx::op_page());
   if (o.file.empty()) throw ValueError("[import] which file? heddle import net.onnx");
@@ -58,7 +72,7 @@ void run(Cli& cli, const ImportOptions& o) {
     const onnx::Port& input = set_shape(report, shape);
     shapes[input.name] = *input.shape;
   }
-  if (report.runs() && !o.output.empty()) onnx::write_package(o.file, o.output, shapes);
+  if (report.runs() && !o.output.empty()) write(o, report, shapes);
   if (o.json)
     print_json(report_json(report));
   else
@@ -81,6 +95,8 @@ void add_import(Cli& cli) {
   ImportOptions& o = *options;
   command->add_option("file", o.file, "A .onnx file, or a .heddle file made of one");
   command->add_option("-o,--output", o.output, "Write the model and its weights as one .heddle file");
+  command->add_option("--golden", o.golden, "Device that gives the golden vectors of that file, or none")
+      ->capture_default_str();
   command->add_option("--shape", o.shapes,
                       "Sizes of an input, such as 'x=N,3,H,W': numbers, or names of sizes that vary");
   command->add_flag("--ops", o.ops, "Print the ops that are known, as docs/onnx.md");

@@ -19,6 +19,7 @@
 #include "tools/cli.h"
 #if HEDDLE_HAS_ONNX
 #include "heddle/onnx/package.h"
+#include "tools/compile_model.h"
 #include "tools/import_model.h"
 #endif
 
@@ -95,15 +96,26 @@ void write_outputs(const RunOptions& o, const onnx::Model& model, const std::vec
   }
 }
 
+void verify(const RunOptions& o, const onnx::Model& model, const DeviceContext& device) {
+  const size_t compared = onnx::is_package(o.file) ? verify_golden(o.file, model) : 0;
+  if (compared == 0) throw ValueError(fmt::format("[run] --verify compares golden vectors, which {} has not", o.file));
+  if (o.json)
+    print_json({{"event", "verified"}, {"device", device.id()}, {"golden", compared}});
+  else
+    fmt::print("{} golden vectors agree; {}\n", compared, device.id());
+}
+
 void run(const RunOptions& o) {
   if (fs::path(o.file).extension() != ".onnx" && !onnx::is_package(o.file))
     throw ValueError(fmt::format("[run] {} is neither a .onnx nor a .heddle file", o.file));
-  if (o.verify) throw ValueError(fmt::format("[run] --verify compares golden vectors, which {} has not", o.file));
+  if (o.output.empty() && !o.verify) throw ValueError("[run] where to? --output FOLDER");
   if (o.repeat < 0) throw ValueError(fmt::format("[run] --repeat is {}, expected 0 or more", o.repeat));
   DeviceContext& device = open_device(o.device, true);
   onnx::LoadOptions options;
   options.device = &device;
   const onnx::Model model = onnx::load(o.file, options);
+  if (o.verify) verify(o, model, device);
+  if (o.output.empty()) return;
   const std::vector<onnx::HostTensor> hosts = read_inputs(o, model);
   std::vector<Tensor> inputs;
   for (const onnx::HostTensor& host : hosts) inputs.push_back(model.given(host).tensor());
@@ -159,7 +171,7 @@ void add_run(Cli& cli) {
   RunOptions& o = *options;
   command->add_option("file", o.file, "A .onnx or .heddle file")->required();
   command->add_option("--input", o.inputs, "NAME=FILE.npy for each input");
-  command->add_option("--output", o.output, "Folder for NAME.npy of each output")->required();
+  command->add_option("--output", o.output, "Folder for NAME.npy of each output; not needed with --verify");
   command->add_option("--repeat", o.repeat, "Timed calls after the first ones")->capture_default_str();
   command->add_flag("--verify", o.verify, "Compare the golden vectors in the file");
   add_device_option(*command, o.device);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "heddle/core/contract/driver_programs.h"
 #include "heddle/core/contract/host_memory.h"
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/device/storage.h"
@@ -43,6 +44,14 @@ StoragePtr adopt_memory(DeviceContext& context, void* memory, uint64_t bytes, Ca
   const BufferId buffer = host != nullptr ? host->adopt(memory, bytes) : BufferId::none;
   if (buffer == BufferId::none) return nullptr;
   return std::make_shared<AdoptedStorage>(context, Allocation{buffer, 0, bytes, bytes}, std::move(release));
+}
+
+StoragePtr adopt_constant(DeviceContext& context, const void* memory, uint64_t bytes) {
+  const DeviceContext::Locked locked = context.lock();
+  auto* const constant = dynamic_cast<ConstantMemory*>(&locked.device);
+  const BufferId buffer = constant != nullptr ? constant->adopt_constant(memory, bytes) : BufferId::none;
+  if (buffer == BufferId::none) return nullptr;
+  return std::make_shared<AdoptedStorage>(context, Allocation{buffer, 0, bytes, bytes}, [] {});
 }
 
 void* host_address(Storage& storage) {

@@ -16,6 +16,9 @@ bool has_host_memory(DeviceContext& context);
 // or not with such an address or length; then `release` is not called.
 StoragePtr adopt_memory(DeviceContext& context, void* memory, uint64_t bytes, Callable<void()> release);
 
+// The same of memory that nothing writes (ConstantMemory). Null: the device would copy it.
+StoragePtr adopt_constant(DeviceContext& context, const void* memory, uint64_t bytes);
+
 // Where its first byte lies, after waiting for what was submitted; null: not at an address of the host.
 void* host_address(Storage& storage);
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/fifo.h"
 #include "heddle/core/contract/device.h"
 #include "heddle/core/contract/slices.h"
 #include "heddle/core/device/validate.h"
@@ -107,7 +108,7 @@ class InFlightList {
     entries_.push_back(std::move(entry));
     return Ticket{last_};
   }
-  const std::deque<Entry>& entries() const { return entries_; }
+  const Fifo<Entry>& entries() const { return entries_; }
   // Null when it has been let go.
   const Entry* find(Ticket ticket) const {
     const auto at = std::find_if(entries_.begin(), entries_.end(),
@@ -198,7 +199,7 @@ class InFlightList {
   Owner& owner_;
   double limit_ = timeout_seconds();
   std::atomic<bool> stuck_ = false;  // a waiter saw no progress for so long
-  std::deque<Entry> entries_;
+  Fifo<Entry> entries_;
   std::deque<std::pair<uint64_t, std::vector<CommandTime>>> times_;
   uint64_t last_ = 0;
 };

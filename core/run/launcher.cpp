@@ -81,7 +81,7 @@ Launcher::Launcher(DeviceContext& device, GraphImage image) : device_(device), i
         fmt::format("[image] it was made for kernels in {} and driver {:016x}; {} takes {} and has {:016x}",
                     image_.target, image_.driver_hash, device.id(), name_of(caps.target), caps.image_hash()));
   kernels_ = load_kernels(device, image_);
-  if (!image_.once.empty()) once_ = std::make_unique<Launcher>(device, std::move(image_.once[0]));
+  if (!image_.once.empty()) once_ = std::make_unique<Launcher>(device, image_.once[0]);  // image() keeps it
   const auto locked = device.lock();
   launch_memory(device).add(*this);
 }

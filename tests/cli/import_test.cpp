@@ -81,7 +81,8 @@ TEST_F(Import, BadInputIsOneLine) {
   test::expect_user_error({"import", folder / "none.onnx"}, "none.onnx");
   test::expect_user_error({"run", folder / "x.npy", "--output", folder / "o"}, "neither a .onnx nor a .heddle file");
   test::expect_user_error({"run", package, "--output", folder / "o"}, "input x is missing");
-  test::expect_user_error({"run", package, "--output", folder / "o", "--verify"}, "golden vectors");
+  test::expect_user_error({"run", net, "--verify", "--device", "reference:0"}, "golden vectors");
+  test::expect_user_error({"run", package, "--device", "reference:0"}, "--output");
   fs::resize_file(package, fs::file_size(package) - 8);
   test::expect_user_error({"run", package, "--output", folder / "o"}, "net.heddle");
 }

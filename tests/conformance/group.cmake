@@ -15,7 +15,7 @@ target_link_libraries(heddle_image_run PRIVATE heddle_test_support)
 add_executable(heddle_runtime_run ${CMAKE_CURRENT_SOURCE_DIR}/conformance/programs/image_run.cpp)
 heddle_warnings(heddle_runtime_run)
 target_include_directories(heddle_runtime_run PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(heddle_runtime_run PRIVATE heddle_runtime)
+target_link_libraries(heddle_runtime_run PRIVATE heddle_image_loaders)
 target_compile_definitions(heddle_tests_conformance PRIVATE HEDDLE_IMAGE_RUN="$<TARGET_FILE:heddle_image_run>"
   HEDDLE_RUNTIME_RUN="$<TARGET_FILE:heddle_runtime_run>")
 add_dependencies(heddle_tests_conformance heddle_image_run heddle_runtime_run)

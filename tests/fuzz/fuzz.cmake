@@ -10,7 +10,7 @@ find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 set(readers
   core/base/cache_dir.cpp core/base/cache_files.cpp core/base/dtype.cpp core/base/files.cpp core/base/folders.cpp
   core/base/system/files_posix.cpp core/base/system/mapping_posix.cpp
-  core/base/hash.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp
+  core/base/hash.cpp core/base/json_walk.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp
   core/inspect/saved_launch.cpp core/functions/linalg/einsum.cpp
   core/dialect/expression.cpp core/dialect/kernel_file.cpp core/dialect/kernel_file_parser.cpp
   core/contract/kernel_binary.cpp core/contract/kernel_source.cpp core/run/image.cpp core/run/image_bytes.cpp
@@ -22,7 +22,7 @@ set(readers
   io/atomic_file.cpp io/file_bytes.cpp core/base/ggml_types.cpp io/gguf.cpp io/gguf_reader.cpp io/inflate.cpp
   io/model_parts.cpp io/model_upgrade.cpp io/pickle.cpp io/read_file.cpp io/safetensors.cpp io/sha256.cpp
   io/torch_archive.cpp io/write_gguf.cpp io/write_model_parts.cpp io/zip.cpp
-  nn/language_model.cpp
+  nn/language_model.cpp runtime/golden.cpp runtime/model_image.cpp
   tools/report_run.cpp
   train/checkpoint.cpp train/config.cpp train/early_stopping.cpp train/model_file.cpp train/run_state.cpp
   train/toml.cpp)

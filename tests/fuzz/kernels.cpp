@@ -115,7 +115,7 @@ void pack(Bytes input) {
 
 // As it is, and as what stands behind the head of an image whose checksum fits.
 void image(Bytes input) {
-  std::vector<uint8_t> file = {'H', 'E', 'D', 'L', 'I', 'M', 'G', '2'};
+  std::vector<uint8_t> file = {'H', 'E', 'D', 'L', 'I', 'M', 'G', '3'};
   const uint64_t sum = hash_bytes(input.data(), input.size());
   const auto* const at = reinterpret_cast<const uint8_t*>(&sum);
   file.insert(file.end(), at, at + sizeof sum);

@@ -1,4 +1,4 @@
-// Readers of models that others made: `.heddle`, GGUF, PyTorch.
+// Readers of models that others made: `.heddle` and its parts, GGUF, PyTorch.
 #include <algorithm>
 #include <vector>
 
@@ -8,6 +8,8 @@
 #include "heddle/io/torch_archive.h"
 #include "heddle/io/write_gguf.h"
 #include "heddle/io/write_model_parts.h"
+#include "heddle/runtime/golden.h"
+#include "heddle/runtime/model_image.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/torch_file.h"
@@ -37,6 +39,22 @@ void model_parts(Bytes input) {
     require(again.entries()[i].sha256 == file.entries()[i].sha256, "parts: a part differs");
   const std::string& path = file_of(input);
   ModelParts::map(path).verify();
+}
+
+// What a part of kind image holds; what is written again is the same.
+void model_image(Bytes input) {
+  const ModelImage read = model_image_from_bytes(input);
+  require(model_image_fault(read).empty(), "model_image: what was read has a fault");
+  require(std::ranges::equal(model_image_bytes(read), input), "model_image: the copy differs");
+  for (const ModelImage::Port& port : read.inputs) port.bytes();
+}
+
+// The values of a file agree with themselves.
+void golden(Bytes input) {
+  const Golden read = golden_from_bytes(input);
+  require(std::ranges::equal(golden_bytes(read), input), "golden: the copy differs");
+  for (const Golden::Value& value : read.outputs)
+    require(golden_difference(read, value, value.bytes).empty(), "golden: a value differs from itself");
 }
 
 // All values are asked for; what is written again is the same.
@@ -90,6 +108,8 @@ std::vector<Target> model_targets() {
        model_parts_seeds,
        {"\"name\":", "\"kind\":", "\"offset\":", "\"bytes\":", "\"sha256\":", "\"target\":", "\"weights\"", "\"image\"",
         "\"attributes\":{", "[[[[[[[[", "9223372036854775808", "1152921504606846976", "-1"}},
+      {"model_image", model_image, model_image_seeds, {"HEDMIMG1", "HEDLIMG3", "\xff\xff\xff\xff\xff\xff\xff\x0f"}},
+      {"golden", golden, golden_seeds, {"HEDGOLD1", "\xff\xff\xff\xff\xff\xff\xff\x0f"}},
       {"gguf", gguf, gguf_seeds, {"GGUF", "general.alignment", "\x09\x08", "\xff\xff\xff\xff\xff\xff\xff\x0f"}},
       {"torch",
        torch,

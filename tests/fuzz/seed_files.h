@@ -41,6 +41,8 @@ Seeds model_file_seeds();
 Seeds language_model_seeds();
 Seeds report_seeds();
 Seeds model_parts_seeds();
+Seeds model_image_seeds();
+Seeds golden_seeds();
 Seeds gguf_seeds();
 Seeds torch_seeds();
 

@@ -6,6 +6,8 @@
 
 #include "heddle/io/write_gguf.h"
 #include "heddle/io/write_model_parts.h"
+#include "heddle/runtime/golden.h"
+#include "heddle/runtime/model_image.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/support/torch_file.h"
 
@@ -21,6 +23,30 @@ Seeds model_parts_seeds() {
   for (const std::vector<uint8_t>& file : {model_parts_bytes(several, {{"model", "net"}}), model_parts_bytes({})})
     seeds.emplace_back(file.begin(), file.end());
   return seeds;
+}
+
+Seeds model_image_seeds() {
+  ModelImage image;
+  image.device = "opencl:0";
+  image.image.target = "opencl";
+  image.image.input_bytes = {16, 24, 8};
+  image.image.own_bytes = {16};
+  image.image.host_values = 1;
+  GraphImage::Output output;
+  output.view = View::dense({2, 2});
+  image.image.outputs = {output};
+  image.inputs = {{"x", DType::f32, {2, 2}, 0}, {"unused", DType::i64, {3}, -1}};
+  image.outputs = {{"y", DType::f32, {2, 2}, 0}};
+  image.weights = {{1, "weights", 64, 24}, {2, "constants", 0, 8}};
+  image.host_words = {1, 2, 3, 4};
+  const std::vector<uint8_t> bytes = model_image_bytes(image);
+  return {std::string(bytes.begin(), bytes.end())};
+}
+
+Seeds golden_seeds() {
+  const Golden golden{"reference:0", 3, {{"x", DType::u8, {2}, {1, 2}}}, {{"y", DType::f32, {1}, {0, 0, 0x80, 0x3f}}}};
+  const std::vector<uint8_t> bytes = golden_bytes(golden);
+  return {std::string(bytes.begin(), bytes.end())};
 }
 
 Seeds gguf_seeds() {

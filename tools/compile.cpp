@@ -1,0 +1,198 @@
+// heddle compile: a model with images for devices, which run without this library (runtime/heddle.h).
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/core/base/build_info.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/device/context.h"
+#include "tools/cli.h"
+#if HEDDLE_HAS_ONNX
+#include "heddle/onnx/package.h"
+#include "heddle/runtime/model_target.h"
+#include "tools/compile_model.h"
+#include "tools/import_model.h"
+#endif
+
+namespace heddle::tools {
+namespace {
+
+struct CompileCommandOptions {
+  std::string file, output, golden = "reference:0";
+  std::vector<std::string> targets{"vulkan", "opencl"}, buckets, shapes;
+  bool json = false;
+};
+
+#if HEDDLE_HAS_ONNX
+// The device that an image for a target is planned on: it must be here, since the kernels are run once.
+DeviceContext& device_for(const std::string& target) {
+  if (target == "c")
+    throw ValueError(
+        "[compile] target c: C99 for machines without a driver is not there yet; use vulkan, opencl or cuda");
+  const std::string_view name = std::string_view(target).substr(0, target.find(':'));
+  if (name != "vulkan" && name != "opencl" && name != "cuda")
+    throw ValueError(fmt::format("[compile] there is no target '{}'; known: vulkan, opencl, cuda, cuda:sm_80", target));
+  const bool architecture = target.starts_with("cuda:sm_");
+  DeviceContext& found = open_device(architecture ? "cuda" : target, false);
+  if (architecture && !takes_target(target_name(found.caps()), target))
+    throw ValueError(fmt::format("[compile] target {}: {} is {}; a device of that generation is needed", target,
+                                 found.id(), target_name(found.caps())));
+  return found;
+}
+
+// Parts of the file that is being made, with the bytes behind them.
+class ModelWriter {
+ public:
+  explicit ModelWriter(const CompileCommandOptions& o) : o_(o) {
+    if (onnx::is_package(o.file)) {
+      source_.emplace(ModelParts::map(o.file));
+      source_->verify();
+      metadata_ = source_->metadata();
+      for (const PartEntry& entry : source_->entries()) keep(entry);
+    } else {
+      package_.emplace(onnx::package_of(o.file));
+      metadata_ = package_->metadata;
+      parts_ = package_->parts();
+    }
+    const auto known =
+        std::find_if(parts_.begin(), parts_.end(), [](const ModelPart& p) { return p.kind == PartKind::weights; });
+    weights_.emplace("constants", known == parts_.end() ? "" : known->name,
+                     known == parts_.end() ? std::span<const uint8_t>() : known->bytes);
+  }
+
+  WeightStore& weights() { return *weights_; }
+  void add(ModelPart part, std::vector<uint8_t> bytes) {
+    made_.push_back(std::move(bytes));
+    part.bytes = made_.back();
+    parts_.push_back(std::move(part));
+  }
+  void write() {
+    if (!weights_->bytes().empty())
+      parts_.push_back({.name = weights_->part(), .kind = PartKind::weights, .bytes = weights_->bytes()});
+    const Json lineage{
+        {"made_by", fmt::format("heddle {}", library_version())},
+        {"commit", source_commit()},
+        {"made_from", metadata_.contains("made_from") ? metadata_["made_from"] : ""},
+        {"made_from_sha256", metadata_.contains("made_from_sha256") ? metadata_["made_from_sha256"] : ""},
+        {"targets", o_.targets},
+        {"buckets", o_.buckets},
+        {"golden", o_.golden}};
+    const std::string text = lineage.dump();
+    add({.name = "lineage", .kind = PartKind::lineage}, {text.begin(), text.end()});
+    write_model_parts(o_.output, parts_, metadata_);
+  }
+
+ private:
+  // What belongs to an earlier compilation is made anew.
+  void keep(const PartEntry& entry) {
+    const bool anew = entry.kind == PartKind::image || entry.kind == PartKind::golden ||
+                      entry.kind == PartKind::lineage || entry.name == "constants";
+    if (!anew)
+      parts_.push_back(
+          {.name = entry.name, .kind = entry.kind, .bytes = source_->bytes(entry), .attributes = entry.attributes});
+  }
+
+  const CompileCommandOptions& o_;
+  std::optional<ModelParts> source_;
+  std::optional<onnx::Package> package_;
+  std::optional<WeightStore> weights_;
+  PartAttributes metadata_;
+  std::vector<ModelPart> parts_;
+  std::deque<std::vector<uint8_t>> made_;
+};
+
+Json facts_of(const ModelImage& image, const std::string& target, const std::string& bucket, size_t bytes) {
+  uint64_t arena = 0;
+  for (const uint64_t block : image.image.arena_bytes) arena += block;
+  return {{"target", target},
+          {"bucket", bucket},
+          {"device", image.device},
+          {"kernels", image.image.kernels.size()},
+          {"launches", image.image.launch_count()},
+          {"image_bytes", bytes},
+          {"arena_bytes", arena},
+          {"value_bytes", image.value_bytes}};
+}
+
+void show(const Json& facts) {
+  fmt::print("image   {} {}: {} launches, {} bytes, arena {} of {} bytes of values\n",
+             facts["target"].get<std::string>(), facts["bucket"].get<std::string>(), facts["launches"].get<size_t>(),
+             facts["image_bytes"].get<size_t>(), facts["arena_bytes"].get<uint64_t>(),
+             facts["value_bytes"].get<uint64_t>());
+}
+
+void run(const CompileCommandOptions& o) {
+  if (!onnx::is_package(o.output))
+    throw ValueError(fmt::format("[compile] {}: a model is written as a .heddle file", o.output));
+  onnx::Report report = onnx::inspect(o.file);
+  if (!report.runs()) throw ValueError("[compile] the model cannot run:\n" + report.text());
+  if (!report.waits.empty())
+    throw ValueError(
+        fmt::format("[compile] results are sized by values, which no image can be: {}", fmt::join(report.waits, ", ")));
+  for (const std::string& shape : o.shapes) set_shape(report, shape);
+  std::vector<DeviceContext*> devices;
+  for (const std::string& target : o.targets) devices.push_back(&device_for(target));
+  const std::vector<Bucket> buckets = parse_buckets(o.buckets);
+  ModelWriter writer(o);
+  Json images = Json::array();
+  for (DeviceContext* const device : devices) {
+    onnx::LoadOptions options;
+    options.device = device;
+    const onnx::Model model = onnx::load(o.file, options);
+    for (const Bucket& bucket : buckets) {
+      const std::string name = bucket_name(bucket), target = target_name(device->caps());
+      const ModelImage image = compile_function(*device, function_of(model, report.inputs, bucket), writer.weights());
+      std::vector<uint8_t> bytes = model_image_bytes(image);
+      images.push_back(facts_of(image, target, name, bytes.size()));
+      if (!o.json) show(images.back());
+      writer.add({.name = fmt::format("image/{}{}{}", target, name.empty() ? "" : "/", name),
+                  .kind = PartKind::image,
+                  .target = target,
+                  .bucket = name},
+                 std::move(bytes));
+    }
+  }
+  for (const Bucket& bucket : buckets) {
+    const std::string name = bucket_name(bucket);
+    if (const std::optional<Golden> golden = make_golden(o.file, o.golden, report.inputs, bucket))
+      writer.add(golden_part(*golden, name, {}), golden_bytes(*golden));
+  }
+  writer.write();
+  if (o.json) print_json({{"event", "done"}, {"output", o.output}, {"images", images}});
+}
+#else
+void run(const CompileCommandOptions&) {
+  throw ValueError(
+      "[compile] this build reads no ONNX: protobuf was not there (libonnx-dev, libprotobuf-dev, protobuf-compiler)");
+}
+#endif
+
+}  // namespace
+
+void add_compile(Cli& cli) {
+  CLI::App* command = cli.app.add_subcommand("compile", "Add images to a model, which run without this library");
+  auto options = std::make_shared<CompileCommandOptions>();
+  CompileCommandOptions& o = *options;
+  command->add_option("file", o.file, "A .onnx file, or a .heddle file made of one")->required();
+  command->add_option("-o,--output", o.output, "The .heddle file")->required();
+  command->add_option("--targets", o.targets, "Of vulkan, opencl, cuda, cuda:sm_80; each needs its device here")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--buckets", o.buckets, "Sizes of a dimension that varies: N=1,8,32; once for each name");
+  command->add_option("--shape", o.shapes, "Sizes of an input, such as 'x=N,3,224,224': numbers or names");
+  command->add_option("--golden", o.golden, "Device that gives the golden vectors, or none")->capture_default_str();
+  add_json_option(*command, o.json);
+  command->footer(
+      "Whoever opens the file checks the golden vectors. The C interface is heddle/runtime/heddle.h.\n"
+      "Example:\n  heddle compile net.onnx --targets vulkan,opencl --buckets N=1,8 -o net.heddle");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace heddle::tools
