@@ -11,7 +11,7 @@ set(open
   # tests of users' kernels (examples/kernel_test)
   checks/kernel_test.h)
 if(HAS_ONNX)
-  list(APPEND open onnx/import.h)
+  list(APPEND open onnx/export.h onnx/import.h)
 endif()
 set(found "")
 while(open)

@@ -33,7 +33,7 @@ target_sources(heddle PRIVATE ${sources} $<TARGET_OBJECTS:heddle_onnx_proto>)
 if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
   set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)  # records, computes nothing
 endif()
-foreach(file parse proto package)  # what includes onnx/proto.h
+foreach(file parse proto package serialize)  # what includes what protoc makes
   set_property(SOURCE ${PROJECT_SOURCE_DIR}/onnx/${file}.cpp APPEND PROPERTY INCLUDE_DIRECTORIES ${folder})
   set_property(SOURCE ${PROJECT_SOURCE_DIR}/onnx/${file}.cpp APPEND PROPERTY OBJECT_DEPENDS ${folder}/onnx.pb.h)
 endforeach()

@@ -135,6 +135,10 @@ struct Op {
   Fold fold;  // null: none
 };
 
+// The domain of functions that stand for Heddle's rows in what it exports: rows of the table go before what the file
+// says of them.
+inline constexpr const char* own_domain = "heddle";
+
 std::span<const Op> op_table();
 // Null where no row holds. `nearest`, unless null, becomes a row of that name for other opsets.
 const Op* find_op(const std::string& domain, const std::string& name, int opset, const Op** nearest = nullptr);

@@ -65,6 +65,7 @@ std::string op_page() {
   std::vector<const Op*> rows;
   std::set<std::string> names;
   for (const Op& op : op_table()) {
+    if (op.domain == std::string_view(own_domain)) continue;
     rows.push_back(&op);
     names.insert(std::string(op.domain) + op.name);
   }

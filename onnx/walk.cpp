@@ -130,7 +130,8 @@ std::vector<Value> Walk::node(const Node& node, std::vector<Value> inputs, const
   const NodeView view(node, opset == here.opsets->end() ? 1 : opset->second, here.bound);
   if (const auto own = custom_.find({node.domain, node.op}); own != custom_.end())
     return custom(own->second, view, inputs);
-  if (const auto f = model_.functions.find({node.domain, node.op}); f != model_.functions.end())
+  const bool own = node.domain == own_domain && find_op(node.domain, node.op, view.opset());
+  if (const auto f = model_.functions.find({node.domain, node.op}); f != model_.functions.end() && !own)
     return function(f->second, view, std::move(inputs));
   const Op* op = find_op(node.domain, node.op, view.opset());
   if (!op) view.unsupported(fmt::format("no such op in opset {} of domain '{}'", view.opset(), node.domain));

@@ -43,6 +43,7 @@ void add_dump(Cli& cli);
 void add_plan(Cli& cli);
 void add_summary(Cli& cli);
 void add_import(Cli& cli);
+void add_export(Cli& cli);
 void add_run(Cli& cli);
 void add_profile(Cli& cli);
 void add_kernel(Cli& cli);

@@ -60,6 +60,16 @@ Json report_json(const onnx::Report& report) {
           {"nodes", report.nodes}, {"unsupported", unsupported}, {"host_sized", report.waits}};
 }
 
+std::vector<onnx::Dimension> dimensions_of(const std::string& text) {
+  std::vector<onnx::Dimension> shape;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    if (comma > at || comma < text.size()) shape.push_back(dimension_of(text.substr(at, comma - at)));
+    at = comma + 1;
+  }
+  return shape;
+}
+
 const onnx::Port& set_shape(onnx::Report& report, const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos)
@@ -67,12 +77,7 @@ const onnx::Port& set_shape(onnx::Report& report, const std::string& text) {
   const std::string name = text.substr(0, equals);
   const auto port = std::ranges::find(report.inputs, name, &onnx::Port::name);
   if (port == report.inputs.end()) throw ValueError(fmt::format("[import] --shape: no input is called '{}'", name));
-  std::vector<onnx::Dimension> shape;
-  for (size_t at = equals + 1; at <= text.size();) {
-    const size_t comma = std::min(text.find(',', at), text.size());
-    if (comma > at || comma < text.size()) shape.push_back(dimension_of(text.substr(at, comma - at)));
-    at = comma + 1;
-  }
+  const std::vector<onnx::Dimension> shape = dimensions_of(text.substr(equals + 1));
   bool fits = !port->shape || port->shape->size() == shape.size();
   for (size_t i = 0; fits && port->shape && i < shape.size(); ++i)
     fits = !(*port->shape)[i].size || !shape[i].size || *(*port->shape)[i].size == *shape[i].size;

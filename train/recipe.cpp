@@ -96,4 +96,14 @@ std::unique_ptr<Predictor> make_predictor(ModelFile& file, DeviceContext& device
   return predictor;
 }
 
+Network make_network(ModelFile& file, DeviceContext& device) {
+  const Recipe& recipe = find_recipe(file.config.run.recipe);
+  file.config.declare_model(recipe.model);
+  const data::Preprocessing preprocessing = preprocessing_in(file.metadata);
+  Network network = recipe.network({file.config, device, preprocessing, file.metadata});
+  network.model->load_state_dict(file.state);
+  network.model->eval();
+  return network;
+}
+
 }  // namespace heddle::train

@@ -31,6 +31,13 @@ struct TaskRequest {
   const Metadata& metadata;           // the same as it stands in the file
 };
 
+// A network without its data, and what one call of it takes: a batch of one.
+struct Network {
+  std::shared_ptr<nn::Module> model;
+  Shape input;
+  DType dtype = DType::f32;  // i32: tokens
+};
+
 struct Recipe {
   std::string name;
   std::string help;                 // one line
@@ -40,6 +47,8 @@ struct Recipe {
   std::unique_ptr<Task> (*make)(const TaskRequest& request);
   // A model of it, to be used without its training data; null: it predicts nothing.
   std::unique_ptr<Predictor> (*predictor)(const TaskRequest& request) = nullptr;
+  // The network of a stored model.
+  Network (*network)(const TaskRequest& request);
 };
 
 std::span<const Recipe> recipes();
@@ -55,5 +64,8 @@ std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Met
 // A trained model, ready to be used. ValueError for one of a recipe that predicts nothing, IoError for one without what
 // its recipe stores.
 std::unique_ptr<Predictor> make_predictor(ModelFile& file, DeviceContext& device);
+// The network of a trained model with its weights, in evaluation mode, whatever its recipe. IoError for one without
+// what its recipe stores.
+Network make_network(ModelFile& file, DeviceContext& device);
 
 }  // namespace heddle::train

@@ -96,17 +96,24 @@ std::unique_ptr<Predictor> image_predictor(const TaskRequest& r, ImageNetwork ne
   return std::make_unique<ImagePredictor>(network(r.config, form, r.device), r.stored, form, r.device);
 }
 
-std::unique_ptr<Predictor> picture_predictor(const TaskRequest& r, ImageNetwork network, int64_t side) {
+Network image_network(const TaskRequest& r, ImageNetwork network, const nn::ImageForm& form) {
+  return {network(r.config, form, r.device), Shape{1, form.channels, form.side, form.side}};
+}
+
+nn::ImageForm stored_form(const TaskRequest& r, int64_t side) {
   const size_t channels = r.stored.statistics.mean.size();
   if (r.stored.classes.empty() || (channels != 1 && channels != 3))
     throw IoError(
-        fmt::format("[predict] the model of {} holds neither names of classes nor how its images are "
+        fmt::format("[model] the model of {} holds neither names of classes nor how its images are "
                     "normalised; not written by heddle train",
                     r.config.run.recipe));
-  return image_predictor(r, network,
-                         {.channels = static_cast<int64_t>(channels),
-                          .side = side,
-                          .classes = static_cast<int64_t>(r.stored.classes.size())});
+  return {.channels = static_cast<int64_t>(channels),
+          .side = side,
+          .classes = static_cast<int64_t>(r.stored.classes.size())};
+}
+
+std::unique_ptr<Predictor> picture_predictor(const TaskRequest& r, ImageNetwork network, int64_t side) {
+  return image_predictor(r, network, stored_form(r, side));
 }
 
 }  // namespace heddle::train

@@ -131,7 +131,8 @@ Recipe mnist_mlp() {
               [](const TaskRequest& r) {
                 return classifier(make_mlp(r.config, digit_form, r.device), read_digits(r.config), r);
               },
-          .predictor = [](const TaskRequest& r) { return image_predictor(r, make_mlp, digit_form); }};
+          .predictor = [](const TaskRequest& r) { return image_predictor(r, make_mlp, digit_form); },
+          .network = [](const TaskRequest& r) { return image_network(r, make_mlp, digit_form); }};
 }
 
 Recipe mnist_cnn() {
@@ -144,51 +145,57 @@ Recipe mnist_cnn() {
               [](const TaskRequest& r) {
                 return classifier(make_lenet(r.config, digit_form, r.device), read_digits(r.config), r);
               },
-          .predictor = [](const TaskRequest& r) { return image_predictor(r, make_lenet, digit_form); }};
+          .predictor = [](const TaskRequest& r) { return image_predictor(r, make_lenet, digit_form); },
+          .network = [](const TaskRequest& r) { return image_network(r, make_lenet, digit_form); }};
 }
 
 Recipe cifar_resnet() {
-  return {.name = "cifar-resnet",
-          .help = "residual network on CIFAR-10, CIFAR-100, or small images of one's own",
-          .model = {{"blocks", Integers{2, 2, 2, 2}, "of each stage; 2,2,2,2 is ResNet-18"},
-                    {"width", Integer{64}, "channels of the first stage"}},
-          .unused = joined(ImageClassifier::unused_options(), {"data.task"}),
-          .defaults =
-              [](Config& c) {
-                c.training.epochs = 30;
-                c.training.batch = 128;
-                c.training.label_smoothing = 0.1;
-                c.data.augment = true;
-                c.optimizer.name = "sgd";
-                c.optimizer.lr = 0.2;
-                c.optimizer.weight_decay = 5e-4;
-                c.optimizer.nesterov = true;
-                c.schedule.name = "one-cycle";
-              },
-          .make =
-              [](const TaskRequest& r) {
-                ImageData images = read_small_images(r);
-                std::shared_ptr<nn::Module> model =
-                    make_resnet(r.config, form_of(images, cifar_side_of(r.config)), r.device);
-                return classifier(std::move(model), std::move(images), r, "fc.*");
-              },
-          .predictor = [](const TaskRequest& r) { return picture_predictor(r, make_resnet, cifar_side_of(r.config)); }};
+  return {
+      .name = "cifar-resnet",
+      .help = "residual network on CIFAR-10, CIFAR-100, or small images of one's own",
+      .model = {{"blocks", Integers{2, 2, 2, 2}, "of each stage; 2,2,2,2 is ResNet-18"},
+                {"width", Integer{64}, "channels of the first stage"}},
+      .unused = joined(ImageClassifier::unused_options(), {"data.task"}),
+      .defaults =
+          [](Config& c) {
+            c.training.epochs = 30;
+            c.training.batch = 128;
+            c.training.label_smoothing = 0.1;
+            c.data.augment = true;
+            c.optimizer.name = "sgd";
+            c.optimizer.lr = 0.2;
+            c.optimizer.weight_decay = 5e-4;
+            c.optimizer.nesterov = true;
+            c.schedule.name = "one-cycle";
+          },
+      .make =
+          [](const TaskRequest& r) {
+            ImageData images = read_small_images(r);
+            std::shared_ptr<nn::Module> model =
+                make_resnet(r.config, form_of(images, cifar_side_of(r.config)), r.device);
+            return classifier(std::move(model), std::move(images), r, "fc.*");
+          },
+      .predictor = [](const TaskRequest& r) { return picture_predictor(r, make_resnet, cifar_side_of(r.config)); },
+      .network =
+          [](const TaskRequest& r) { return image_network(r, make_resnet, stored_form(r, cifar_side_of(r.config))); }};
 }
 
 Recipe image_classifier() {
-  return {.name = "image-classifier",
-          .help = "any known classifier on images of one's own: folders of classes, a .csv of paths, a .rec file",
-          .model = {{"name", Text("resnet18"), "one of the classifiers of `heddle summary`"}},
-          .unused = joined(ImageClassifier::unused_options(), {"data.task"}),
-          .defaults = photograph_defaults,
-          .make =
-              [](const TaskRequest& r) {
-                const std::string head = known_model(r.config).head;
-                ImageData images = read_photographs(r);
-                std::shared_ptr<nn::Module> model = make_known(r.config, form_of(images, side_of(r.config)), r.device);
-                return classifier(std::move(model), std::move(images), r, head);
-              },
-          .predictor = [](const TaskRequest& r) { return picture_predictor(r, make_known, side_of(r.config)); }};
+  return {
+      .name = "image-classifier",
+      .help = "any known classifier on images of one's own: folders of classes, a .csv of paths, a .rec file",
+      .model = {{"name", Text("resnet18"), "one of the classifiers of `heddle summary`"}},
+      .unused = joined(ImageClassifier::unused_options(), {"data.task"}),
+      .defaults = photograph_defaults,
+      .make =
+          [](const TaskRequest& r) {
+            const std::string head = known_model(r.config).head;
+            ImageData images = read_photographs(r);
+            std::shared_ptr<nn::Module> model = make_known(r.config, form_of(images, side_of(r.config)), r.device);
+            return classifier(std::move(model), std::move(images), r, head);
+          },
+      .predictor = [](const TaskRequest& r) { return picture_predictor(r, make_known, side_of(r.config)); },
+      .network = [](const TaskRequest& r) { return image_network(r, make_known, stored_form(r, side_of(r.config))); }};
 }
 
 }  // namespace heddle::train

@@ -100,6 +100,10 @@ Recipe mail_sorter() {
           .predictor =
               [](const TaskRequest& r) {
                 return image_predictor(r, make_lenet, {.channels = 1, .side = digit_side, .classes = 10});
+              },
+          .network =
+              [](const TaskRequest& r) {
+                return image_network(r, make_lenet, {.channels = 1, .side = digit_side, .classes = 10});
               }};
 }
 

@@ -26,9 +26,12 @@ nn::ImageForm form_of(const ImageData& images, int64_t side);
 // The network of a recipe for images of a form.
 using ImageNetwork = std::shared_ptr<nn::Module> (*)(const Config& config, const nn::ImageForm& form,
                                                      DeviceContext& device);
+// What is stored with a model; IoError where that is not there.
+nn::ImageForm stored_form(const TaskRequest& request, int64_t side);
+Network image_network(const TaskRequest& request, ImageNetwork network, const nn::ImageForm& form);
 // A classifier that was trained on images of this form.
 std::unique_ptr<Predictor> image_predictor(const TaskRequest& request, ImageNetwork network, const nn::ImageForm& form);
-// The same, the form being what is stored with the model; IoError where that is not there.
+// The same of stored_form().
 std::unique_ptr<Predictor> picture_predictor(const TaskRequest& request, ImageNetwork network, int64_t side);
 
 }  // namespace heddle::train

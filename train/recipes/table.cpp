@@ -36,6 +36,13 @@ std::shared_ptr<TableNet> make_network(const Config& c, const data::TableCode& c
       nn::ParameterOptions{.device = device});
 }
 
+data::TableCode stored_code(const TaskRequest& r) {
+  const auto stored = r.metadata.find(code_key);
+  if (stored == r.metadata.end())
+    throw IoError("[predict] the model does not say what its columns are; not written by heddle train table");
+  return data::TableCode::parse(stored->second);
+}
+
 // What the model says of all rows of a dataset, in the units of the target.
 void predict_rows(nn::Module& model, const data::TableCode& code, const data::DatasetPtr& rows, DeviceContext& device,
                   const Callable<void(int64_t index, double label, Prediction prediction)>& see) {
@@ -201,13 +208,8 @@ class TableRows final : public Task {
 
 class TablePredictor final : public Predictor {
  public:
-  explicit TablePredictor(const TaskRequest& r) : device_(r.device) {
-    const auto stored = r.metadata.find(code_key);
-    if (stored == r.metadata.end())
-      throw IoError("[predict] the model does not say what its columns are; not written by heddle train table");
-    code_ = data::TableCode::parse(stored->second);
-    model_ = make_network(r.config, code_, r.device);
-  }
+  explicit TablePredictor(const TaskRequest& r)
+      : device_(r.device), code_(stored_code(r)), model_(make_network(r.config, code_, r.device)) {}
   nn::Module& model() override { return *model_; }
 
   void predict(const std::vector<std::string>& files, const PredictOptions&,
@@ -260,6 +262,11 @@ Recipe table() {
           .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<TableRows>(r); },
           .predictor = [](const TaskRequest& r) -> std::unique_ptr<Predictor> {
             return std::make_unique<TablePredictor>(r);
+          },
+          .network = [](const TaskRequest& r) -> Network {
+            const data::TableCode code = stored_code(r);
+            const auto features = code.numbers() + static_cast<int64_t>(code.categories().size());
+            return {make_network(r.config, code, r.device), Shape{1, features}};
           }};
 }
 

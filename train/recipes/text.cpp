@@ -40,6 +40,17 @@ std::vector<ModelOption> gpt_model(Integer layers, Integer heads, Integer width,
           {"dropout", dropout, "in the blocks"}};
 }
 
+// By its description, without the text.
+Network stored_network(const TaskRequest& r) {
+  const auto description = r.metadata.find("model");
+  if (description == r.metadata.end())
+    throw IoError(
+        fmt::format("[model] the model of {} holds no description; not written by heddle train", r.config.run.recipe));
+  const auto model = std::make_shared<nn::LanguageModel>(description->second, r.device);
+  return {std::shared_ptr<nn::Module>(model, &model->module()), Shape{1, r.config.model_value<Integer>("context")},
+          DType::i32};
+}
+
 }  // namespace
 
 // nanoGPT's configuration for a CPU: github.com/karpathy/nanoGPT, README, "I only have a macbook".
@@ -61,7 +72,8 @@ Recipe char_gpt() {
                 c.schedule.warmup = 100;
                 c.schedule.least = 1e-4;
               },
-          .make = [](const TaskRequest& r) { return make_gpt(r, read_corpus(r.config, stored(r), characters)); }};
+          .make = [](const TaskRequest& r) { return make_gpt(r, read_corpus(r.config, stored(r), characters)); },
+          .network = stored_network};
 }
 
 Recipe char_lstm() {
@@ -94,7 +106,8 @@ Recipe char_lstm() {
             return std::make_unique<LanguageModel>(
                 nn::LanguageModel(std::make_shared<nn::RecurrentLm>(options, nn::ParameterOptions{.device = r.device})),
                 std::move(corpus), c.model_value<Integer>("context"), c, r.device);
-          }};
+          },
+          .network = stored_network};
 }
 
 Recipe gpt2() {
@@ -118,7 +131,8 @@ Recipe gpt2() {
                 c.schedule.warmup = 500;
                 c.schedule.least = 6e-5;
               },
-          .make = [](const TaskRequest& r) { return make_gpt(r, read_corpus(r.config, stored(r), byte_pairs)); }};
+          .make = [](const TaskRequest& r) { return make_gpt(r, read_corpus(r.config, stored(r), byte_pairs)); },
+          .network = stored_network};
 }
 
 }  // namespace heddle::train

@@ -14,15 +14,18 @@ namespace {
 
 constexpr int64_t sheet = 8;  // images along a side of the sample
 
+nn::AutoencoderOptions options_of(const Config& c) {
+  return {.in = digit_side * digit_side,
+          .hidden = c.model_value<Integers>("hidden"),
+          .latent = c.model_value<Integer>("latent")};
+}
+
 class DigitVae final : public ImageTask {
  public:
   explicit DigitVae(const TaskRequest& r)
       : ImageTask(read_digits(r.config), r.device),
         beta_(r.config.model_value<Number>("beta")),
-        model_({.in = digit_side * digit_side,
-                .hidden = r.config.model_value<Integers>("hidden"),
-                .latent = r.config.model_value<Integer>("latent")},
-               {.device = r.device}) {
+        model_(options_of(r.config), {.device = r.device}) {
     if (!(beta_ >= 0))
       throw ValueError(fmt::format("[vae] the weight of the divergence, beta, is {}; it must not be negative", beta_));
   }
@@ -76,7 +79,11 @@ Recipe vae() {
                 c.training.batch = 128;
                 c.optimizer.lr = 3e-3;
               },
-          .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<DigitVae>(r); }};
+          .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<DigitVae>(r); },
+          .network = [](const TaskRequest& r) -> Network {
+            return {std::make_shared<nn::Vae>(options_of(r.config), nn::ParameterOptions{.device = r.device}),
+                    Shape{1, 1, digit_side, digit_side}};
+          }};
 }
 
 }  // namespace heddle::train

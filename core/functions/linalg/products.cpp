@@ -17,6 +17,7 @@
 #include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/shape/shape.h"
 #include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/composite.h"
 
 namespace heddle {
 namespace {
@@ -166,7 +167,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Caller 
   }
   check_bias("linear", bias, weight.rank() == 2 ? weight.dim(0) : 1);
   const Tensor product = matmul(x, weight.rank() == 2 ? transpose(weight) : weight);
-  return !bias.defined() ? product : build::add_bias(product, weight.rank() == 2 ? bias : reshape(bias, Shape{}));
+  if (!bias.defined()) return product;
+  const Tensor result = build::add_bias(product, weight.rank() == 2 ? bias : reshape(bias, Shape{}));
+  note_composite("linear", result, {&x, &weight, &bias});
+  return result;
 }
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias, Caller caller) {

@@ -12,6 +12,7 @@
 #include "heddle/core/functions/shape/create.h"
 #include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/composite.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 
@@ -122,7 +123,14 @@ Tensor argmin(const Tensor& x, std::optional<int> axis, bool keepdim, Caller cal
 Tensor mean(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
   const CallerScope scope(caller);
   const Tensor in = build::as_float(x, Autocast::f32);
-  return cast(wide_mean(build::widen(in), normalize_axes(std::move(axes), x.rank(), "mean"), keepdim), in.dtype());
+  axes = normalize_axes(std::move(axes), x.rank(), "mean");
+  const Tensor result = cast(wide_mean(build::widen(in), axes, keepdim), in.dtype());
+  if (CompositeScope::active()) {
+    std::vector<int64_t> numbers{keepdim};
+    numbers.insert(numbers.end(), axes.begin(), axes.end());
+    note_composite("mean", result, {&in}, std::move(numbers));
+  }
+  return result;
 }
 
 Tensor var(const Tensor& x, std::vector<int> axes, bool keepdim, double correction, Caller caller) {

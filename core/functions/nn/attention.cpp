@@ -12,6 +12,7 @@
 #include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/shape/pick.h"
 #include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/composite.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 
@@ -139,8 +140,14 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   const AttentionProblem p = attention_problem(attrs, shapes, t);
   const Tensor packed(make_node(ops::attention_op, std::move(inputs), attrs, Shape{p.results() + p.logarithms()}, t));
   // In memory the result is (B, T, H, E), so that joining the heads again is a view.
-  return permute(reshape(slice(packed, 0, {0, p.results()}), Shape{p.batch, p.queries, p.heads, p.value_size}),
-                 {0, 2, 1, 3});
+  const Tensor result = permute(
+      reshape(slice(packed, 0, {0, p.results()}), Shape{p.batch, p.queries, p.heads, p.value_size}), {0, 2, 1, 3});
+  if (!options.key_lengths.defined() && options.dropout == 0) {
+    // Without a number of its own the scale follows from q.
+    note_composite("attention", result, {&q, &k, &v, &options.bias, &options.key_mask},
+                   {options.causal, options.scale.has_value()}, named.scale);
+  }
+  return result;
 }
 
 }  // namespace heddle

@@ -12,6 +12,7 @@
 #include "heddle/core/functions/nn/spatial.h"
 #include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/composite.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 
@@ -163,7 +164,10 @@ Tensor convolve(const char* op, int rank, const Tensor& x, const Tensor& weight,
   const Shape shape = images(call, x.dim(0), transposed ? weight.dim(1) * call.groups : weight.dim(0), space);
   const DType t = autocast_dtype(ops::conv_op, promote(x.dtype(), weight.dtype()));
   const Tensor y = (transposed ? conv::input_grad : conv::forward)(cast(x, t), cast(weight, t), attrs_of(call), shape);
-  return add_bias(call, y, bias);
+  const Tensor result = add_bias(call, y, bias);
+  if (result.dtype() == t)
+    note_composite(transposed ? "conv_transpose" : "conv", result, {&x, &weight, &bias}, attrs_of(call).ints);
+  return result;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "heddle/core/functions/math/reduce.h"
 #include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/composite.h"
 
 namespace heddle {
 namespace {
@@ -59,7 +60,9 @@ Tensor grouped(const Tensor& x, int64_t groups, const Tensor& weight, const Tens
   const Tensor in = build::as_float(x, Autocast::f32), wide = build::widen(in);
   if (x.numel() == 0) return cast(scaled(wide, weight, bias, 1), in.dtype());
   const Tensor rows = reshape(wide, Shape{x.dim(0), groups, x.numel() / (x.dim(0) * groups)});
-  return cast(scaled(reshape(normalized(rows, {2}, eps), x.shape()), weight, bias, 1), in.dtype());
+  const Tensor result = cast(scaled(reshape(normalized(rows, {2}, eps), x.shape()), weight, bias, 1), in.dtype());
+  note_composite("group_norm", result, {&in, &weight, &bias}, {groups}, eps);
+  return result;
 }
 
 }  // namespace
@@ -79,7 +82,9 @@ Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, con
   const Tensor in = build::as_float(x, Autocast::f32);
   std::vector<int> axes;
   for (int d = first; d < x.rank(); ++d) axes.push_back(d);
-  return cast(scaled(normalized(build::widen(in), axes, eps), weight, bias, first), in.dtype());
+  const Tensor result = cast(scaled(normalized(build::widen(in), axes, eps), weight, bias, first), in.dtype());
+  note_composite("layer_norm", result, {&in, &weight, &bias}, {first}, eps);
+  return result;
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, Caller caller) {
@@ -117,7 +122,9 @@ Tensor batch_norm(const Tensor& x, Tensor running_mean, Tensor running_var, cons
     if (!running_mean.defined() || !running_var.defined())
       throw ValueError("[batch_norm] without training it needs running_mean and running_var");
     const Tensor y = (wide - along(running_mean, x, 1)) * rsqrt(along(running_var, x, 1) + eps);
-    return cast(scaled(y, weight, bias, 1), in.dtype());
+    const Tensor result = cast(scaled(y, weight, bias, 1), in.dtype());
+    note_composite("batch_norm", result, {&in, &weight, &bias, &running_mean, &running_var}, {}, eps);
+    return result;
   }
   const int64_t count = channels[0] == 0 ? 0 : x.numel() / channels[0];
   if (count < 2)

@@ -21,6 +21,7 @@
 #include "heddle/core/functions/shape/index.h"
 #include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/composite.h"
 
 namespace heddle {
 namespace {
@@ -173,9 +174,20 @@ constexpr double lowest = -std::numeric_limits<double>::infinity();
 Tensor beats(const Tensor& v, const Tensor& best) { return v > best || v != v; }
 Tensor larger(const Tensor& best, const Tensor& v) { return where(beats(v, best), v, best); }
 
+// For readers of the graph: kernel, stride, padding before and after, and dilation, a side each.
+void note_pool(const char* name, const Tensor& result, const Tensor& x, const Sides& sides) {
+  if (!CompositeScope::active() || x.rank() != static_cast<int>(sides.size()) + 2) return;
+  List numbers;
+  for (const Side& s : sides) numbers.insert(numbers.end(), {s.kernel, s.stride, s.padding, s.after(), s.dilation});
+  note_composite(name, result, {&x}, std::move(numbers));
+}
+
 Tensor max_pool(const char* op, int rank, const Tensor& x, const List& kernel, const PoolOptions& how) {
   const Tensor in = build::as_float(x);
-  return combine(in, sides_of(op, rank, in, kernel, how), lowest, larger);
+  const Sides sides = sides_of(op, rank, in, kernel, how);
+  const Tensor result = combine(in, sides, lowest, larger);
+  note_pool("max_pool", result, in, sides);
+  return result;
 }
 
 // Along one side: the place in x of element `at` of each window, of padding that of the window's first or of the last
@@ -234,7 +246,9 @@ Tensor avg_pool(const char* op, int rank, const Tensor& x, const List& kernel, c
   const Sides sides = sides_of(op, rank, in, kernel, how);
   Tensor y = combine(build::widen(in), sides, 0, add_up);
   for (const Side& s : sides) y = divided(y, s, how.count_padding);
-  return cast(y, in.dtype());
+  const Tensor result = cast(y, in.dtype());
+  note_pool(how.count_padding ? "avg_pool_with_padding" : "avg_pool", result, in, sides);
+  return result;
 }
 
 Tensor lp_pool(const char* op, int rank, const Tensor& x, double p, const List& kernel, const PoolOptions& how) {
