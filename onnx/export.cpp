@@ -5,6 +5,7 @@
 #include <set>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/graph/node.h"
 #include "heddle/io/atomic_file.h"
@@ -65,10 +66,18 @@ ModelFile export_model(const ExportFunction& function, const std::vector<ExportI
 ExportReport save(const std::string& path, const ExportFunction& function, const std::vector<ExportInput>& inputs,
                   const ExportOptions& options) {
   const ModelFile model = export_model(function, inputs, options);
-  const std::string bytes = serialize(model);
+  ExternalFile beside{fs::path(path).filename().string() + ".data"};
+  const bool external = options.external_data || needs_external_file(model);
+  const std::string bytes = serialize(model, external ? &beside : nullptr);
+  if (external) write_file_atomically((fs::path(path).parent_path() / beside.name).string(), beside.parts);
   write_file_atomically(path, bytes);
-  ExportReport report{model.graph.nodes.size(), model.functions.size(), 0, bytes.size(),
-                      model.graph.inputs,       model.graph.outputs};
+  ExportReport report;
+  report.nodes = model.graph.nodes.size();
+  report.functions = model.functions.size();
+  report.bytes = bytes.size();
+  report.external_bytes = beside.bytes;
+  report.inputs = model.graph.inputs;
+  report.outputs = model.graph.outputs;
   for (const auto& [name, tensor] : options.names) {
     if (model.graph.constants.count(name) != 0) report.parameters += static_cast<uint64_t>(tensor.numel());
   }

@@ -9,10 +9,11 @@
 // are to be in evaluation mode; what they draw at random has no op. A row that ONNX lacks is a function of the file, in
 // domain "heddle", whose body other readers understand and which onnx::load() gives back as the row, so that an
 // imported export gives the same bits; with `functions` false its nodes stand in the place of the call. Indices out of
-// range and division of integers by 0 are errors in most readers. Invariants: the same graph and weights give the same
-// bytes; a file is written whole or not at all. Errors: ValueError "[export] ..." that names every operation without a
-// row with its count, sizes that the recorded graph cannot follow, and models of 2 GiB and more (no external data are
-// written); IoError for the file. Thread safety: as recording.
+// range and division of integers by 0 are errors in most readers. Weights of 2 GiB and more lie beside the file, in one
+// called as it with ".data" behind its name, as ONNX's external data. Invariants: the same graph and weights give the
+// same bytes; each file is written whole or not at all, the weights' first. Errors: ValueError "[export] ..." that
+// names every operation without a row with its count, or sizes that the recorded graph cannot follow, before anything
+// is written; IoError for the files. Thread safety: as recording.
 #pragma once
 
 #include <map>
@@ -38,6 +39,7 @@ using ExportFunction = Callable<std::vector<Tensor>(const std::vector<Tensor>&)>
 struct ExportOptions {
   int opset = first_exported_opset;
   bool functions = true;
+  bool external_data = false;                          // also where one file would do
   std::vector<std::string> outputs = {};               // names; none: "y", or "y0", "y1", ...
   std::map<std::string, Tensor> names = {};            // of parameters and buffers, such as Module::state_dict()
   std::map<std::string, std::string> properties = {};  // stored with the model
@@ -49,7 +51,8 @@ ModelFile export_model(const ExportFunction& function, const std::vector<ExportI
 
 struct ExportReport {
   size_t nodes = 0, functions = 0;
-  uint64_t parameters = 0, bytes = 0;  // elements of initializers that have names; bytes of the file
+  uint64_t parameters = 0;                 // elements of initializers that have names
+  uint64_t bytes = 0, external_bytes = 0;  // of the file, and of the one beside it
   std::vector<Port> inputs, outputs;
 };
 ExportReport save(const std::string& path, const ExportFunction& function, const std::vector<ExportInput>& inputs,

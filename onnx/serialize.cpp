@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
 
 namespace heddle::onnx {
 namespace {
@@ -17,6 +18,9 @@ using ::onnx::AttributeProto;
 // The version of the file's form that came with an opset.
 int64_t ir_version(int opset) { return opset < 19 ? 8 : opset < 21 ? 9 : opset < 23 ? 10 : 11; }
 
+constexpr uint64_t alignment = 64, least_external = 1024;
+constexpr uint64_t most_bytes = (uint64_t{1} << 31) - (uint64_t{1} << 20);  // the rest is for names and nodes
+
 void set_tensor(::onnx::TensorProto& to, const HostTensor& tensor, const std::string& name) {
   to.set_name(name);
   to.set_data_type(static_cast<int>(tensor.type));
@@ -24,7 +28,30 @@ void set_tensor(::onnx::TensorProto& to, const HostTensor& tensor, const std::st
   to.set_raw_data(*tensor.bytes);
 }
 
-void set_graph(::onnx::GraphProto& to, const Graph& graph);
+void set_external(::onnx::TensorProto& to, const char* key, const std::string& value) {
+  ::onnx::StringStringEntryProto& entry = *to.add_external_data();
+  entry.set_key(key);
+  entry.set_value(value);
+}
+
+void set_initializer(::onnx::TensorProto& to, const HostTensor& tensor, const std::string& name,
+                     ExternalFile* external) {
+  static constexpr char zeros[alignment] = {};
+  if (!external || tensor.bytes->size() < least_external) return set_tensor(to, tensor, name);
+  const uint64_t offset = round_up(external->bytes, alignment);
+  external->parts.push_back({zeros, static_cast<size_t>(offset - external->bytes)});
+  external->parts.push_back({tensor.bytes->data(), tensor.bytes->size()});
+  external->bytes = offset + tensor.bytes->size();
+  to.set_name(name);
+  to.set_data_type(static_cast<int>(tensor.type));
+  for (const int64_t dim : tensor.shape) to.add_dims(dim);
+  to.set_data_location(::onnx::TensorProto::EXTERNAL);
+  set_external(to, "location", external->name);
+  set_external(to, "offset", std::to_string(offset));
+  set_external(to, "length", std::to_string(tensor.bytes->size()));
+}
+
+void set_graph(::onnx::GraphProto& to, const Graph& graph, ExternalFile* external = nullptr);
 
 struct SetValue {
   AttributeProto& to;
@@ -96,10 +123,10 @@ void set_port(::onnx::ValueInfoProto& to, const Port& port) {
   }
 }
 
-void set_graph(::onnx::GraphProto& to, const Graph& graph) {
+void set_graph(::onnx::GraphProto& to, const Graph& graph, ExternalFile* external) {
   to.set_name(graph.name);
   for (const Node& node : graph.nodes) set_node(*to.add_node(), node);
-  for (const auto& [name, tensor] : graph.constants) set_tensor(*to.add_initializer(), tensor, name);
+  for (const auto& [name, tensor] : graph.constants) set_initializer(*to.add_initializer(), tensor, name, external);
   for (const Port& port : graph.inputs) set_port(*to.add_input(), port);
   for (const Port& port : graph.outputs) set_port(*to.add_output(), port);
 }
@@ -127,14 +154,12 @@ uint64_t bytes_of_constants(const Graph& graph) {
 
 }  // namespace
 
-std::string serialize(const ModelFile& model) {
-  constexpr uint64_t most = (uint64_t{1} << 31) - (uint64_t{1} << 20);  // the rest is for names and nodes
-  if (const uint64_t bytes = bytes_of_constants(model.graph); bytes >= most) {
-    throw ValueError(
-        fmt::format("[export] the weights have {} bytes; a .onnx file holds less than 2 GiB (cast them to "
-                    "f16 or bf16)",
-                    bytes));
-  }
+bool needs_external_file(const ModelFile& model) { return bytes_of_constants(model.graph) >= most_bytes; }
+
+std::string serialize(const ModelFile& model, ExternalFile* external) {
+  if (!external && needs_external_file(model))
+    throw ValueError(fmt::format("[export] the weights have {} bytes; a file without external data has less than 2 GiB",
+                                 bytes_of_constants(model.graph)));
   ::onnx::ModelProto proto;
   const auto opset = model.opsets.find("");
   proto.set_ir_version(ir_version(opset == model.opsets.end() ? 17 : opset->second));
@@ -145,7 +170,7 @@ std::string serialize(const ModelFile& model) {
     entry.set_key(key);
     entry.set_value(value);
   }
-  set_graph(*proto.mutable_graph(), model.graph);
+  set_graph(*proto.mutable_graph(), model.graph, external);
   for (const auto& [key, function] : model.functions) set_function(*proto.add_functions(), function);
   std::string bytes;
   google::protobuf::io::StringOutputStream out(&bytes);

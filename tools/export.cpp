@@ -27,7 +27,7 @@ namespace {
 struct ExportCommand {
   std::string model, output, shape, weights, example, device;
   int opset = 17;
-  bool plain = false, json = false;
+  bool plain = false, external = false, json = false;
 };
 
 #if HEDDLE_HAS_ONNX
@@ -108,7 +108,8 @@ Json json_of(const ExportCommand& o, const onnx::ExportReport& report) {
           {"nodes", report.nodes},
           {"functions", report.functions},
           {"parameters", report.parameters},
-          {"bytes", report.bytes}};
+          {"bytes", report.bytes},
+          {"external_bytes", report.external_bytes}};
 }
 
 std::string sizes_of(const onnx::Port& port) {
@@ -127,6 +128,7 @@ void run(const ExportCommand& o) {
   onnx::ExportOptions options;
   options.opset = o.opset;
   options.functions = !o.plain;
+  options.external_data = o.external;
   options.device = &device;
   options.names = model.state_dict();
   for (const auto& [key, value] : made.metadata) options.properties["heddle." + key] = value;
@@ -136,7 +138,7 @@ void run(const ExportCommand& o) {
   if (o.json) return print_json(json_of(o, report));
   fmt::print("{}: {} -> {}, opset {}, {} nodes, {} functions, {} parameters, {} bytes\n", o.output,
              sizes_of(report.inputs[0]), sizes_of(report.outputs[0]), o.opset, report.nodes, report.functions,
-             report.parameters, report.bytes);
+             report.parameters, report.bytes + report.external_bytes);
 }
 #else
 void run(const ExportCommand&) {
@@ -162,6 +164,8 @@ void add_export(Cli& cli) {
   command->add_flag(
       "--plain", o.plain,
       "Standard ops alone: what ONNX lacks as nodes, not as functions of the file, for readers without those");
+  command->add_flag("--external-data", o.external,
+                    "Weights in a file of their own, FILE.data, as those of 2 GiB and more always are");
   command->add_option("--weights", o.weights, "Weights of a model of `heddle summary`: .safetensors, or PyTorch's")
       ->type_name("FILE");
   command->add_option("--example", o.example,

@@ -433,6 +433,29 @@ TEST_F(OnnxExport, NamesAndBytesAreTheSameEachTime) {
   EXPECT_EQ(read_file(folder / "net.onnx", "test"), first);
 }
 
+TEST_F(OnnxExport, WeightsMayLieBesideTheFile) {
+  nn::Mlp model({.in = 40, .hidden = {30}, .out = 4}, on());
+  const ExportFunction f = [&](const std::vector<Tensor>& x) { return std::vector{model(x[0])}; };
+  const std::vector<ExportInput> inputs{{"x", DType::f32, sizes({-1, 40})}};
+  const Tensor x = random({2, 40});
+  const onnx::Model loaded = exported(f, inputs, {.external_data = true, .names = model.state_dict()});
+  EXPECT_EQ(report.external_bytes, 4u * 40 * 30);  // the others are small
+  EXPECT_EQ(read_file(folder / "net.onnx.data", "test").size(), report.external_bytes);
+  EXPECT_EQ(loaded.call({x})[0].to_bytes(), model(x).to_bytes());
+  std::filesystem::remove(folder / "net.onnx.data");
+  expect_error<IoError>([&] { onnx::load(folder / "net.onnx"); }, {"net.onnx.data"});
+}
+
+TEST_F(OnnxExport, AFileThatCannotBeWrittenLeavesNothing) {
+  const ExportFunction f = [](const std::vector<Tensor>& x) { return std::vector{x[0] + 1}; };
+  const std::vector<ExportInput> inputs{{"x", DType::f32, sizes({-1, 40})}};
+  expect_error<IoError>([&] { onnx::save(folder / "none/net.onnx", f, inputs, {.device = &host()}); }, {"none"});
+  std::filesystem::create_directory(folder / "net.onnx");
+  expect_error<IoError>([&] { onnx::save(folder / "net.onnx", f, inputs, {.device = &host()}); }, {"net.onnx"});
+  for (const auto& entry : std::filesystem::directory_iterator(folder / ""))
+    EXPECT_EQ(entry.path().filename(), "net.onnx");
+}
+
 TEST_F(OnnxExport, ResultsThatAreInputsOrOneAnother) {
   const ExportFunction f = [](const std::vector<Tensor>& x) {
     const Tensor y = x[0] + 1;
