@@ -1,11 +1,14 @@
 #include "heddle/onnx/op_page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 #include <vector>
 
+#include "heddle/onnx/export.h"
+#include "heddle/onnx/export/rows.h"
 #include "heddle/onnx/op.h"
 
 namespace heddle::onnx {
@@ -13,8 +16,8 @@ namespace {
 
 constexpr const char* head = R"(# ONNX models
 
-Made by `heddle import --ops` from `onnx/ops/*.inc`; a test fails when this file is stale (`heddle import --ops >
-docs/onnx.md` mends it).
+Made by `heddle import --ops` from `onnx/ops/*.inc` and `onnx/export/rows.inc`; a test fails when this file is stale
+(`heddle import --ops > docs/onnx.md` mends it).
 
 `heddle import net.onnx` says what a model takes and gives and names every node that cannot run, before anything runs;
 `heddle run net.onnx --input x=x.npy --output out` runs it. `heddle import net.onnx -o net.heddle` makes one file of the
@@ -39,6 +42,58 @@ public functions (`docs/ops.md`).
 | op | opsets | attributes | folded |
 |---|---|---|---|
 )";
+
+constexpr const char* export_head = R"(
+## Export
+
+`heddle export runs/mnist-cnn -o digits.onnx` writes a trained model, `onnx::save()` (`onnx/export.h`) any function of
+tensors, at opset {} to {}. `bench/onnx_export_check.py` holds all models and recipes against ONNX's checker and ONNX
+Runtime. Made from `onnx/export/rows.inc`:
+
+- **rows of an op each**, with numbers of their own: {}.
+- **functions of several nodes** that stay one op: {}.
+- **element by element**, as below. What takes several ops is a function of the file in domain `heddle`, which
+  `onnx::load()` gives back as the row, with its bits; with `--plain`, and where `inline` is said, its nodes stand in
+  the place of the call. A row that is nowhere here is named, with its count, and nothing is written.
+
+| row | opset | types | written as | |
+|---|---|---|---|---|
+)";
+
+std::string_view name_of_types(Takes takes) {
+  switch (takes) {
+    case Takes::floats:
+      return "floats";
+    case Takes::wide:
+      return "f32, f64";
+    case Takes::integers:
+      return "integers";
+    case Takes::boolean:
+      return "bool";
+    case Takes::any:
+      break;
+  }
+  return "";
+}
+
+std::string export_page() {
+  std::vector<std::string> built, composites;
+  std::string rows;
+  for (const ExportRow& row : export_rows()) {
+    if (row.composite) {
+      const std::string since = row.first > first_exported_opset ? fmt::format(" (opset {})", row.first) : "";
+      composites.push_back(fmt::format("`{}`{}", row.name, since));
+    } else if (!row.expression) {
+      built.push_back(fmt::format("`{}`", row.name));
+    } else {
+      rows += fmt::format("| `{}` | {}- | {} | `{}` | {} |\n", row.name, row.first, name_of_types(row.takes),
+                          row.expression, row.exact ? "inline" : "");
+    }
+  }
+  return fmt::format(fmt::runtime(export_head), first_exported_opset, last_exported_opset, fmt::join(built, ", "),
+                     fmt::join(composites, ", ")) +
+         rows;
+}
 
 std::string opsets_of(const Op& op) {
   if (op.last == 0) return fmt::format("{}-", op.first);
@@ -78,7 +133,7 @@ std::string op_page() {
     page += fmt::format("| `{}{}{}` | {} | {} | {} |\n", op->domain, op->domain[0] == '\0' ? "" : ".", op->name,
                         opsets_of(*op), attributes_of(*op), op->fold ? "yes" : "");
   }
-  return page + fmt::format("\n{} ops.\n", names.size());
+  return page + fmt::format("\n{} ops.\n", names.size()) + export_page();
 }
 
 }  // namespace heddle::onnx
