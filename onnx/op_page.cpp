@@ -1,7 +1,6 @@
 #include "heddle/onnx/op_page.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -48,13 +47,9 @@ constexpr const char* export_head = R"(
 
 `heddle export runs/mnist-cnn -o digits.onnx` writes a trained model, `onnx::save()` (`onnx/export.h`) any function of
 tensors, at opset {} to {}. `bench/onnx_export_check.py` holds all models and recipes against ONNX's checker and ONNX
-Runtime. Made from `onnx/export/rows.inc`:
-
-- **rows of an op each**, with numbers of their own: {}.
-- **functions of several nodes** that stay one op: {}.
-- **element by element**, as below. What takes several ops is a function of the file in domain `heddle`, which
-  `onnx::load()` gives back as the row, with its bits; with `--plain`, and where `inline` is said, its nodes stand in
-  the place of the call. A row that is nowhere here is named, with its count, and nothing is written.
+Runtime. What takes several ops is a function of the file in domain `heddle`, which `onnx::load()` gives back as the
+row, with its bits; with `--plain`, and where `inline` is said, its nodes stand in the place of the call. A row that is
+not here is named, with its count, and nothing is written. Made from `onnx/export/rows.inc`:
 
 | row | opset | types | written as | |
 |---|---|---|---|---|
@@ -77,22 +72,15 @@ std::string_view name_of_types(Takes takes) {
 }
 
 std::string export_page() {
-  std::vector<std::string> built, composites;
-  std::string rows;
+  std::string page = fmt::format(fmt::runtime(export_head), first_exported_opset, last_exported_opset);
   for (const ExportRow& row : export_rows()) {
-    if (row.composite) {
-      const std::string since = row.first > first_exported_opset ? fmt::format(" (opset {})", row.first) : "";
-      composites.push_back(fmt::format("`{}`{}", row.name, since));
-    } else if (!row.expression) {
-      built.push_back(fmt::format("`{}`", row.name));
-    } else {
-      rows += fmt::format("| `{}` | {}- | {} | `{}` | {} |\n", row.name, row.first, name_of_types(row.takes),
-                          row.expression, row.exact ? "inline" : "");
-    }
+    const std::string as = row.expression  ? fmt::format("`{}`", row.expression)
+                           : row.composite ? "its several nodes as one op"
+                                           : "one op, or a few";
+    page += fmt::format("| `{}` | {}- | {} | {} | {} |\n", row.name, row.first, name_of_types(row.takes), as,
+                        row.exact ? "inline" : "");
   }
-  return fmt::format(fmt::runtime(export_head), first_exported_opset, last_exported_opset, fmt::join(built, ", "),
-                     fmt::join(composites, ", ")) +
-         rows;
+  return page;
 }
 
 std::string opsets_of(const Op& op) {

@@ -326,7 +326,13 @@ Recorded record(const ExportFunction& function, const std::vector<ExportInput>& 
     for (size_t k = 0; k < made.symbols.recordings(); ++k)
       recordings.push_back(call(function, inputs, made.symbols, k, device));
   } catch (const ValueError& error) {
-    if (!std::string_view(error.what()).starts_with("[vmap] a value that depends on an example")) throw;
+    const std::string_view what = error.what();
+    if (what.starts_with("[assign]"))
+      throw ValueError(
+          fmt::format("[export] the function changes what it reads: a model is to be in evaluation mode "
+                      "(eval()). {}",
+                      what));
+    if (!what.starts_with("[vmap] a value that depends on an example")) throw;
     throw ValueError(
         "[export] the function looks at values that it computes: its graph is not the same for all inputs");
   }

@@ -79,6 +79,9 @@ bool keeps_composite(const Composite& note, int opset) {
   for (const NodePtr& input : note.inputs) {
     if (input && input->dtype != t && input->dtype != DType::boolean) return false;
   }
+  // Attributes are f32: what is no f32 would be another number in f64.
+  if (t == DType::f64 && static_cast<double>(static_cast<float>(note.real)) != note.real)
+    return note.name == "attention" && plain_attention(note);
   if (note.name == "linear") return note.inputs[1]->shape.rank() == 2 && is_wide(t);
   if (note.name == "mean") return is_wide(t) && note.inputs[0]->shape.rank() > 0;
   return note.name != "attention" || plain_attention(note);
