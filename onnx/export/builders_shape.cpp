@@ -11,12 +11,6 @@ namespace {
 
 constexpr int64_t far = std::numeric_limits<int64_t>::max();
 
-std::vector<int64_t> counted(size_t n) {
-  std::vector<int64_t> numbers(n);
-  for (size_t i = 0; i < n; ++i) numbers[i] = static_cast<int64_t>(i);
-  return numbers;
-}
-
 Sizes with_ones(const Size& first, size_t ones) {
   Sizes shape(ones + 1, Size(1));
   shape[0] = first;
