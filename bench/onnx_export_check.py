@@ -7,7 +7,8 @@
 
 For every model of `heddle summary` and a run of two steps of every recipe: `heddle export` with an example, the checker
 with shape inference, ONNX Runtime's values against those of Heddle's own model, and the file imported again (`heddle
-run`) against the same bits. Exit code 1 where one of them fails. Models of 2 GiB and more are to be refused.
+run`) against the same bits. Exit code 1 where one of them fails. Weights of 2 GiB and more lie beside
+the file: those models take much memory, and run only where --models names them.
 """
 import argparse
 import json
@@ -23,9 +24,8 @@ import onnx
 import onnxruntime
 
 BOUND = 1e-5  # of the largest value
-TOO_LARGE = {"gpt2-large", "gpt2-xl"}
 MODELS = ("mlp cnn lenet resnet18 resnet34 resnet50 resnet18-cifar mobilenetv2 vit-b16 unet autoencoder vae lstm gru "
-          "gpt2 gpt2-medium gpt2-large gpt2-xl nanogpt-char nanogpt-char-cpu").split()
+          "gpt2 gpt2-medium nanogpt-char nanogpt-char-cpu").split()
 RECIPES = ("mnist-mlp mnist-cnn cifar-resnet image-classifier table char-gpt char-lstm gpt2 vae mail-sorter").split()
 SHAPES = {  # of the larger models, so that the reference device is done in minutes; whole ones with --whole
     **{name: "N,3,64,64" for name in ("resnet18", "resnet34", "resnet50", "mobilenetv2")},
@@ -80,8 +80,8 @@ def made_data(recipe, folder):
 
 def trained(options, recipe, folder):
     run = os.path.join(folder, recipe)
-    heddle(options, "train", recipe, "--steps", "2", "--batch", "4", "--limit-test", "8", "--out", run, "--device", options.train_device,
-           *made_data(recipe, folder), *SMALLER.get(recipe, []))
+    heddle(options, "train", recipe, "--steps", "2", "--batch", "4", "--limit-test", "8", "--out", run,
+           "--device", options.train_device, *made_data(recipe, folder), *SMALLER.get(recipe, []))
     return run
 
 
@@ -124,8 +124,8 @@ def checked(options, model, opset, folder, extra):
     heddle(options, "run", file, "--input", f"x={os.path.join(example, 'x.npy')}", "--output", again, "--device",
            options.device)
     back = numpy.load(os.path.join(again, "y.npy"))
-    return {"zero": not y.any(), "nodes": said["nodes"], "functions": said["functions"], "bytes": said["bytes"], "apart": apart,
-            "same_bits": back.tobytes() == y.tobytes(),
+    return {"zero": not y.any(), "nodes": said["nodes"], "functions": said["functions"], "bytes": said["bytes"],
+            "apart": apart, "same_bits": back.tobytes() == y.tobytes(),
             "again_apart": float(numpy.abs(back.astype(numpy.float64) - y).max()) / largest}
 
 
@@ -161,18 +161,16 @@ def main():
                         figures.pop("zero")
                     if figures["apart"] > BOUND or not (options.plain or figures["same_bits"]):
                         row["failed"] = f"opset {opset}"
-                if name in TOO_LARGE:
-                    row["failed"] = "was not refused"
             except Exception as error:  # noqa: BLE001
-                refused = name in TOO_LARGE and "2 GiB" in str(error)
-                row["refused" if refused else "failed"] = str(error)[:300]
+                row["failed"] = str(error)[:300]
             row["seconds"] = round(time.time() - begin, 1)
             failed += "failed" in row
             results.append(row)
             print(json.dumps(row), flush=True)
     if options.json:
         with open(options.json, "w") as out:
-            json.dump({"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__, "results": results}, out, indent=1)
+            json.dump({"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__, "results": results}, out,
+                      indent=1)
     print(f"{len(results)} models, {failed} failed; onnx {onnx.__version__}, ONNX Runtime {onnxruntime.__version__}")
     return 1 if failed else 0
 

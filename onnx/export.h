@@ -4,17 +4,17 @@
 //              {{"x", DType::f32, {{{}, "N"}, {3}, {224}, {224}}}}, {.names = model.state_dict()});
 //
 // Purpose: the function is recorded as compile() would record it, over stand-ins without values, and its operations are
-// written as ONNX's, opset 17 to 21. A size may have a name in place of a number (N: any batch): the file then holds for
-// all of them. Tensors that the function reads are initializers, under the names of ExportOptions::names. Models are to
-// be in evaluation mode; what they draw at random has no op. A row that ONNX lacks is a function of the file, in domain
-// "heddle", whose body other readers understand and which onnx::load() gives back as the row; with `functions` false its
-// nodes stand in the place of the call. Indices out of range and division of integers by 0 are errors in most readers.
-// Weights of 2 GiB and more lie beside the file, in one called as it with ".data" behind its name, as ONNX's external
-// data. Invariants: what is imported again records the operations that were exported, so that its bits are theirs (but
-// initializers that are one number throughout are folded, which may round otherwise); the same graph and weights give
-// the same bytes; each file is written whole or not at all, the weights' first. Errors: ValueError "[export] ..." that
-// names every operation without a row with its count, or sizes that the recorded graph cannot follow, before anything is
-// written; IoError for the files. Thread safety: as recording.
+// written as ONNX's, opset 17 to 21. A size may have a name in place of a number (N: any batch): the file then holds
+// for all of them. Tensors that the function reads are initializers, under the names of ExportOptions::names. Models
+// are to be in evaluation mode; what they draw at random has no op. A row that ONNX lacks is a function of the file, in
+// domain "heddle", whose body other readers understand and which onnx::load() gives back as the row; with `functions`
+// false its nodes stand in the place of the call. Indices out of range and division of integers by 0 are errors in most
+// readers. Weights of 2 GiB and more lie beside the file, in one called as it with ".data" behind its name, as ONNX's
+// external data. Invariants: what is imported again records the operations that were exported, so that its bits are
+// theirs (but initializers that are one number throughout are folded, which may round otherwise); the same graph and
+// weights give the same bytes; each file is written whole or not at all, the weights' first. Errors: ValueError
+// "[export] ..." that names every operation without a row with its count, or sizes that the recorded graph cannot
+// follow, before anything is written; IoError for the files. Thread safety: as recording.
 #pragma once
 
 #include <map>
