@@ -5,11 +5,11 @@
   python3 bench/llama_compare.py --heddle ... --model ... greedy --exact          (needs numpy and gguf as well)
   python3 bench/llama_compare.py --heddle ... --model ... perplexity --text docs/design.md
 
-greedy: the likeliest 32 tokens behind ten prompts, text against text. llama.cpp rounds activations to 8 bits before it multiplies them with packed weights,
-Heddle does not; with --exact llama.cpp gets the same weights written out as F32, so that neither rounds. speed: tokens a second of decoding, and of a prompt of
-about 256 tokens, in rounds of one after the other on the same threads; medians, the ratio Heddle / llama.cpp with its range over the rounds, and Heddle's
-resident memory beside the file's size. perplexity: of the first tokens of a text in windows, every token given those before it. Exit code: 0, or 2 with one line
-when something is missing.
+greedy: the likeliest 32 tokens behind ten prompts, text against text. llama.cpp rounds activations to 8 bits before it multiplies them with packed
+weights, Heddle does not; with --exact llama.cpp gets the same weights written out as F32, so that neither rounds. speed: tokens a second of decoding,
+and of a prompt of about 256 tokens, in rounds of one after the other on the same threads; medians, the ratio Heddle / llama.cpp with its range over
+the rounds, and Heddle's resident memory beside the file's size. perplexity: of the first tokens of a text in windows, every token given those before
+it. Exit code: 0, or 2 with one line when something is missing.
 """
 import argparse
 import json
@@ -40,7 +40,8 @@ TEXT = (
     "weave in which every thread passes over one and under one. With four heddles or more there are twills and satins, in which threads pass over several at a "
     "time, and patterns that repeat over many rows. At the beginning of the nineteenth century Joseph Marie Jacquard built a loom that read its pattern from "
     "cards with holes. Each card was one row, and each hole a thread that was to be lifted. Long chains of cards made it possible to weave pictures, and a "
-    "pattern could be changed without rebuilding the loom. The idea of giving a machine its orders on cards stayed, and computers were fed with them for decades."
+    "pattern could be changed without rebuilding the loom. The idea of giving a machine its orders on cards stayed, and computers were fed with "
+    "them for decades."
 )
 
 
@@ -150,7 +151,8 @@ def speed(args):
         print(f"{what}: {statistics.median(a for a, _ in pairs):.1f} tokens/s here, {statistics.median(b for _, b in pairs):.1f} there, "
               f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
     size = os.path.getsize(args.model)
-    print(f"resident memory: {resident / 1e6:.0f} MB at work, {peak / 1e6:.0f} MB at most; the file has {size / 1e6:.0f} MB: {resident / size:.2f}, {peak / size:.2f}")
+    print(f"resident memory: {resident / 1e6:.0f} MB at work, {peak / 1e6:.0f} MB at most; "
+          f"the file has {size / 1e6:.0f} MB: {resident / size:.2f}, {peak / size:.2f}")
 
 
 def perplexity(args):
