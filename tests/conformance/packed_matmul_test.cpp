@@ -66,7 +66,7 @@ class PackedMatmul : public DeviceTest {
 TEST_P(PackedMatmul, FewRowsAndMany) {
   for (const GgmlType type : types) {
     const int64_t block = block_of(type).elements;
-    for (const int64_t m : {1, 2, 3, 5, 8, 9, 21}) {
+    for (const int64_t m : {1, 3, 8, 9}) {
       const Operands o = make(type, m, m == 1 ? 101 : 19, (m % 3 + 1) * block);
       expect(o, matmul_packed(o.x, o.blocks, type), block_of(type).name.data());
     }
