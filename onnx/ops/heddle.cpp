@@ -19,7 +19,7 @@ void attend(Call& c, const AttentionOptions& options) {
 
 }  // namespace
 
-void attention(Call& c) { attend(c, {}); }
+void own_attention(Call& c) { attend(c, {}); }
 void attention_causal(Call& c) {
   AttentionOptions options;
   options.causal = true;
