@@ -312,7 +312,7 @@ TEST(LanguageModel, IsMadeAgainFromItsDescription) {
   EXPECT_EQ(same.module()(x).to_doubles(), gru(x).to_doubles());
   expect_error<ValueError>([&] { same.decoder({.cache = false}); }, {"no cache to do without"});
   expect_error<ValueError>([] { nn::LanguageModel("{}"); }, {"not a description"});
-  expect_error<ValueError>([] { nn::LanguageModel(R"({"type": "rwkv"})"); }, {"known: gpt, recurrent"});
+  expect_error<ValueError>([] { nn::LanguageModel(R"({"type": "rwkv"})"); }, {"known: gpt, llama, recurrent"});
   const char* large =
       R"({"type": "recurrent", "vocabulary": 16777217, "width": 1, "hidden": 1, "layers": 1, "cell": "gru", "tied": false})";
   expect_error<ValueError>([&] { nn::LanguageModel(large, reference()); },
