@@ -11,6 +11,7 @@
 #include "heddle/core/base/similar.h"
 #include "heddle/core/dialect/kernel_file.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/linalg/packed.h"
 #include "heddle/core/graph/pending.h"
 #include "heddle/nn/nn.h"
 
@@ -153,6 +154,26 @@ std::vector<Case> linalg_cases() {
   return cases;
 }
 
+// Products with weights that stay packed; "unpack_blocks" is what many rows of x take.
+std::vector<Case> packed_cases() {
+  std::vector<Case> cases;
+  for (const GgmlType type : {GgmlType::q4_0, GgmlType::q4_1, GgmlType::q8_0, GgmlType::q4_k, GgmlType::q6_k}) {
+    const std::string name(block_of(type).name);
+    const auto add = [&](const char* body, const std::string& of, int64_t rows) {
+      cases.push_back({body, of, [=](DeviceContext& device) {
+                         const Tensor weight = matrix(device, packed_shape(Shape{4096, 4096}, type), DType::u8);
+                         const Tensor x = matrix(device, {rows, 4096});
+                         eval({weight, x});
+                         eval({matmul_packed(x, weight, type)});
+                       }});
+    };
+    add("packed_matmul", fmt::format("1x4096 4096x4096 {}", name), 1);
+    add("packed_matmul", fmt::format("8x4096 4096x4096 {}", name), 8);
+    add("unpack_blocks", fmt::format("4096x4096 {}", name), 256);
+  }
+  return cases;
+}
+
 std::vector<Case> data_cases() {
   std::vector<Case> cases;
   const auto add = [&](const char* body, const char* name, const std::function<void(DeviceContext&)>& f) {
@@ -249,8 +270,8 @@ std::vector<Case> recipe_cases() {
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = [] {
     std::vector<Case> all;
-    for (const auto make :
-         {matmul_cases, conv_cases, attention_cases, linalg_cases, data_cases, plain_cases, recipe_cases}) {
+    for (const auto make : {matmul_cases, conv_cases, attention_cases, linalg_cases, packed_cases, data_cases,
+                            plain_cases, recipe_cases}) {
       for (Case& c : make()) all.push_back(std::move(c));
     }
     return all;
