@@ -11,21 +11,18 @@
 #include <string>
 #include <string_view>
 
+#include "heddle/core/base/utf8.h"
+
 namespace heddle::data {
 
 enum class CharacterClass : uint8_t { letter, number, space, other };
 
-struct Character {
-  int32_t code = -1;  // code point; -1: a byte that is no UTF-8
-  uint8_t bytes = 1;
-};
+using heddle::Character;
+using heddle::character_at;
+using heddle::utf8;
 
-// The character that begins at `at` < text.size().
-Character character_at(std::string_view text, size_t at);
 // Letter: categories L*; number: N*.
 CharacterClass class_of(int32_t code);
-// A code point as UTF-8.
-std::string utf8(int32_t code);
 // How many bytes of `text` are whole characters: what is behind could be the beginning of one.
 size_t whole_characters(std::string_view text);
 // The text with U+FFFD in place of each byte that is no UTF-8.

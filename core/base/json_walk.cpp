@@ -7,32 +7,10 @@
 #include "heddle/core/base/ascii.h"
 #include "heddle/core/base/parse_json.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/utf8.h"
 
 namespace heddle {
 namespace {
-
-// Bytes of the character that begins a text; 0: it is not UTF-8.
-size_t character_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t count = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  for (size_t i = 1; i < count; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Longer than needed, halves of pairs, and beyond the last one.
-  const bool wrong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
-                     (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
-  return wrong ? 0 : count;
-}
-
-void append_utf8(unsigned code, std::string& into) {
-  const auto put = [&](unsigned byte) { into.push_back(static_cast<char>(byte)); };
-  if (code < 0x80) return put(code);
-  if (code < 0x800) return put(0xc0 | code >> 6), put(0x80 | (code & 0x3f));
-  if (code < 0x10000) return put(0xe0 | code >> 12), put(0x80 | (code >> 6 & 0x3f)), put(0x80 | (code & 0x3f));
-  put(0xf0 | code >> 18), put(0x80 | (code >> 12 & 0x3f)), put(0x80 | (code >> 6 & 0x3f)), put(0x80 | (code & 0x3f));
-}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -150,10 +128,10 @@ std::string JsonWalk::text() {
       append_escape(made);
       continue;
     }
-    const size_t bytes = character_bytes(text_.substr(at_));
-    if (bytes == 0) fail("UTF-8");
-    made += text_.substr(at_, bytes);
-    at_ += bytes;
+    const Character c = character_at(text_, at_);
+    if (c.code < 0) fail("UTF-8");
+    made += text_.substr(at_, c.bytes);
+    at_ += c.bytes;
   }
   ++at_;
   return made;
@@ -182,7 +160,7 @@ void JsonWalk::append_escape(std::string& into) {
     if (low < 0xdc00 || low >= 0xe000) fail("the second half of a pair");
     code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
   }
-  append_utf8(code, into);
+  into += utf8(static_cast<int32_t>(code));
 }
 
 }  // namespace heddle
