@@ -22,12 +22,6 @@ using ::onnx::TensorProto;
 constexpr const char *graph_name = "graph", *weights_name = "weights";
 constexpr size_t least_bytes = 64;  // smaller tensors stay in the graph
 
-void set_external(TensorProto& tensor, const char* key, const std::string& value) {
-  ::onnx::StringStringEntryProto& entry = *tensor.add_external_data();
-  entry.set_key(key);
-  entry.set_value(value);
-}
-
 void clear_data(TensorProto& tensor) {
   tensor.clear_raw_data();
   tensor.clear_float_data();
@@ -69,10 +63,7 @@ class Weights {
       return;
     }
     bytes_.resize(round_up(bytes_.size(), part_alignment));
-    tensor.set_data_location(TensorProto::EXTERNAL);
-    set_external(tensor, "location", weights_name);
-    set_external(tensor, "offset", std::to_string(bytes_.size()));
-    set_external(tensor, "length", std::to_string(data.size()));
+    set_external(tensor, weights_name, bytes_.size(), data.size());
     bytes_ += data;
   }
 
@@ -90,13 +81,7 @@ void set_shapes(::onnx::GraphProto& graph, const InputShapes& shapes) {
       throw ValueError(fmt::format("[onnx] the model has no tensor '{}' among its inputs", name));
     ::onnx::TensorShapeProto& shape = *input->mutable_type()->mutable_tensor_type()->mutable_shape();
     shape.clear_dim();
-    for (const Dimension& size : sizes) {
-      ::onnx::TensorShapeProto::Dimension& dim = *shape.add_dim();
-      if (size.size)
-        dim.set_dim_value(*size.size);
-      else if (!size.name.empty())
-        dim.set_dim_param(size.name);
-    }
+    add_dimensions(shape, sizes);
   }
 }
 

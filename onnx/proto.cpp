@@ -86,6 +86,28 @@ std::string listed_bytes(const TensorProto& tensor, Type type, uint64_t bytes) {
 
 }  // namespace
 
+void set_external(TensorProto& tensor, const std::string& location, uint64_t offset, uint64_t length) {
+  tensor.set_data_location(TensorProto::EXTERNAL);
+  const auto add = [&](const char* key, const std::string& value) {
+    ::onnx::StringStringEntryProto& entry = *tensor.add_external_data();
+    entry.set_key(key);
+    entry.set_value(value);
+  };
+  add("location", location);
+  add("offset", std::to_string(offset));
+  add("length", std::to_string(length));
+}
+
+void add_dimensions(::onnx::TensorShapeProto& shape, const std::vector<Dimension>& sizes) {
+  for (const Dimension& size : sizes) {
+    ::onnx::TensorShapeProto::Dimension& dim = *shape.add_dim();
+    if (size.size)
+      dim.set_dim_value(*size.size);
+    else if (!size.name.empty())
+      dim.set_dim_param(size.name);
+  }
+}
+
 void Source::fail(const std::string& what) const {
   throw IoError(fmt::format("[onnx] {}: {}", path, shortened(what, 400)));
 }

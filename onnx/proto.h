@@ -1,4 +1,5 @@
-// What the modules that know protobuf share: a message from the bytes of a file, a HostTensor from a message.
+// What the modules that know protobuf share: a message from the bytes of a file, a HostTensor from a message, and
+// pieces of messages that are written.
 //
 // Errors: IoError "[onnx] path: ..." for what is malformed. Thread safety: pure functions.
 #pragma once
@@ -7,9 +8,11 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx.pb.h>
 
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heddle/onnx/external.h"
 #include "heddle/onnx/model_file.h"
@@ -42,5 +45,9 @@ ModelFile model_of(const ::onnx::ModelProto& proto, const Source& source);
 
 // With its bytes, unless its type is not held (types.h).
 HostTensor tensor_of(const ::onnx::TensorProto& tensor, const Source& source);
+
+// The tensor's data lie in that file.
+void set_external(::onnx::TensorProto& tensor, const std::string& location, uint64_t offset, uint64_t length);
+void add_dimensions(::onnx::TensorShapeProto& shape, const std::vector<Dimension>& sizes);
 
 }  // namespace heddle::onnx

@@ -9,6 +9,8 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/integers.h"
+#include "heddle/onnx/narrow_types.h"
+#include "heddle/onnx/proto.h"
 
 namespace heddle::onnx {
 namespace {
@@ -21,34 +23,30 @@ int64_t ir_version(int opset) { return opset < 19 ? 8 : opset < 21 ? 9 : opset <
 constexpr uint64_t alignment = 64, least_external = 1024;
 constexpr uint64_t most_bytes = (uint64_t{1} << 31) - (uint64_t{1} << 20);  // the rest is for names and nodes
 
-void set_tensor(::onnx::TensorProto& to, const HostTensor& tensor, const std::string& name) {
+void set_type(::onnx::TensorProto& to, const HostTensor& tensor, const std::string& name) {
   to.set_name(name);
   to.set_data_type(static_cast<int>(tensor.type));
   for (const int64_t dim : tensor.shape) to.add_dims(dim);
-  to.set_raw_data(*tensor.bytes);
 }
 
-void set_external(::onnx::TensorProto& to, const char* key, const std::string& value) {
-  ::onnx::StringStringEntryProto& entry = *to.add_external_data();
-  entry.set_key(key);
-  entry.set_value(value);
+void set_tensor(::onnx::TensorProto& to, const HostTensor& tensor, const std::string& name) {
+  set_type(to, tensor, name);
+  to.set_raw_data(packed(tensor.type, *tensor.bytes));
 }
 
 void set_initializer(::onnx::TensorProto& to, const HostTensor& tensor, const std::string& name,
                      ExternalFile* external) {
   static constexpr char zeros[alignment] = {};
-  if (!external || tensor.bytes->size() < least_external) return set_tensor(to, tensor, name);
+  const uint64_t length = tensor.bytes->size();
+  const bool whole_bytes = bytes_in_file(tensor.type, static_cast<uint64_t>(tensor.shape.numel())) ==
+                           length;  // others would have to be packed first
+  if (!external || length < least_external || !whole_bytes) return set_tensor(to, tensor, name);
   const uint64_t offset = round_up(external->bytes, alignment);
   external->parts.push_back({zeros, static_cast<size_t>(offset - external->bytes)});
-  external->parts.push_back({tensor.bytes->data(), tensor.bytes->size()});
-  external->bytes = offset + tensor.bytes->size();
-  to.set_name(name);
-  to.set_data_type(static_cast<int>(tensor.type));
-  for (const int64_t dim : tensor.shape) to.add_dims(dim);
-  to.set_data_location(::onnx::TensorProto::EXTERNAL);
-  set_external(to, "location", external->name);
-  set_external(to, "offset", std::to_string(offset));
-  set_external(to, "length", std::to_string(tensor.bytes->size()));
+  external->parts.push_back({tensor.bytes->data(), static_cast<size_t>(length)});
+  external->bytes = offset + length;
+  set_type(to, tensor, name);
+  set_external(to, external->name, offset, length);
 }
 
 void set_graph(::onnx::GraphProto& to, const Graph& graph, ExternalFile* external = nullptr);
@@ -113,14 +111,7 @@ void set_port(::onnx::ValueInfoProto& to, const Port& port) {
   ::onnx::TypeProto::Tensor& type = *to.mutable_type()->mutable_tensor_type();
   type.set_elem_type(static_cast<int>(port.type));
   if (!port.shape) return;
-  ::onnx::TensorShapeProto& shape = *type.mutable_shape();
-  for (const Dimension& size : *port.shape) {
-    ::onnx::TensorShapeProto::Dimension& dim = *shape.add_dim();
-    if (size.size)
-      dim.set_dim_value(*size.size);
-    else if (!size.name.empty())
-      dim.set_dim_param(size.name);
-  }
+  add_dimensions(*type.mutable_shape(), *port.shape);
 }
 
 void set_graph(::onnx::GraphProto& to, const Graph& graph, ExternalFile* external) {

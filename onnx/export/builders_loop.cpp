@@ -1,26 +1,10 @@
 // Builders of rows.inc: loops, as ONNX's Scan.
 #include <algorithm>
-#include <set>
 
 #include "heddle/core/op/attrs.h"
-#include "heddle/core/op/primitives.h"
 #include "heddle/onnx/export/rows.h"
 
 namespace heddle::onnx::write {
-namespace {
-
-// Values of the body that are asked for in every iteration, in order.
-std::vector<int> stacked_of(const RowCall& c) {
-  std::set<int> places;
-  const auto number = static_cast<int>(&c.vertex - c.level.recorded.vertices.data());
-  for (const Vertex& vertex : c.level.recorded.vertices) {
-    if (vertex.op == &ops::loop_result_op && vertex.inputs[0] == number && vertex.ints[0].number() != 0)
-      places.insert(static_cast<int>(vertex.ints[1].number()));
-  }
-  return {places.begin(), places.end()};
-}
-
-}  // namespace
 
 void loop(RowCall& c) {
   const Sizes& ints = c.vertex.ints;  // length, carries, slices, reverse, checkpoint
@@ -28,7 +12,8 @@ void loop(RowCall& c) {
   if (!std::all_of(ints.begin() + 1, ints.end(), [](const Size& s) { return s.fixed(); }) || !c.vertex.body)
     return c.lacks("a loop whose form varies");
   const int number = static_cast<int>(&c.vertex - c.level.recorded.vertices.data());
-  const std::vector<int> stacked = stacked_of(c);
+  std::vector<int> stacked;  // values of the body that are asked for in every iteration
+  for (const auto& asked : c.vertex.body->stacked) stacked.push_back(asked.first);
   std::vector<std::string> inputs;
   for (size_t i = 0; i < carries + slices; ++i) inputs.push_back(c.full(i));
   Graph body = c.writer.body(c.level, c.vertex, stacked);

@@ -37,11 +37,7 @@ std::string Writer::whole(const Size& size) {
 }
 
 std::string Writer::symbol(size_t index) {
-  const Size alone = [&] {
-    std::vector<int64_t> terms((size_t{1} << index) + 1);
-    terms.back() = 1;
-    return Size(std::move(terms));
-  }();
+  const Size alone = Size::of_name(index);
   std::string& known = sizes_[alone.terms()];
   if (!known.empty()) return known;
   for (size_t i = 0; i < recorded_.inputs.size() && known.empty(); ++i) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "heddle/core/base/error.h"
@@ -256,7 +257,7 @@ std::shared_ptr<const RecordedGraph> Zip::body_of(const Nodes& loop, const std::
   std::vector<int> results;
   for (size_t c = 0; c < static_cast<size_t>(LoopShape::of(*loop[0]).carries); ++c)
     results.push_back(zip.add(across([&](const LoopBody& body) { return body.results[c]; })));
-  std::unordered_map<int, int> stacked;
+  std::map<int, int> stacked;
   for (const int k : asked)
     stacked[k] = zip.add(across([&](const LoopBody& body) { return body.order[static_cast<size_t>(k)]; }));
   RecordedGraph graph = zip.finish(std::move(results));
@@ -306,11 +307,7 @@ Recording call(const ExportFunction& function, const std::vector<ExportInput>& i
 
 Sizes input_sizes(const ExportInput& input, const Symbols& symbols) {
   Sizes sizes;
-  for (const Dimension& d : input.shape) {
-    std::vector<int64_t> terms;
-    if (!d.size) terms.resize(size_t{1} << symbols.index(d.name)), terms.push_back(1);
-    sizes.push_back(d.size ? Size(*d.size) : Size(std::move(terms)));
-  }
+  for (const Dimension& d : input.shape) sizes.push_back(d.size ? Size(*d.size) : Size::of_name(symbols.index(d.name)));
   return sizes;
 }
 

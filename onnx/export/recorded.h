@@ -8,9 +8,9 @@
 // safety: recording is per thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "heddle/core/base/callable.h"
@@ -41,7 +41,7 @@ struct RecordedGraph {
   std::vector<int> results;
   // Of a body: the vertices behind those of its values that somebody asked for in every iteration, by their place in
   // LoopBody::order.
-  std::unordered_map<int, int> stacked;
+  std::map<int, int> stacked;
 };
 
 // Whether a composite stays whole; asked with its note and the nodes that it names.

@@ -22,6 +22,12 @@ Size::Size(std::vector<int64_t> terms) : terms_(std::move(terms)) {
   if (terms_.empty()) terms_.push_back(0);
 }
 
+Size Size::of_name(size_t index) {
+  std::vector<int64_t> terms((size_t{1} << index) + 1);
+  terms.back() = 1;
+  return Size(std::move(terms));
+}
+
 int64_t Size::at(std::span<const int64_t> values) const {
   int64_t sum = 0;
   for (size_t mask = 0; mask < terms_.size(); ++mask) {

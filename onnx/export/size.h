@@ -19,6 +19,7 @@ class Size {
   Size(int64_t number = 0) : terms_{number} {}
   // Factor of each product of names, a set of names being a mask of bits.
   explicit Size(std::vector<int64_t> terms);
+  static Size of_name(size_t index);  // one name alone
 
   bool fixed() const { return terms_.size() == 1; }
   int64_t number() const { return terms_[0]; }  // where fixed; else the part without names

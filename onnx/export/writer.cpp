@@ -177,9 +177,7 @@ Port Writer::port(const std::string& name, DType dtype, const Sizes& shape) cons
     if (size.fixed()) d.size = size.number();
     // A name for what is one; other sizes follow from the inputs.
     for (size_t i = 0; i < symbols().names().size(); ++i) {
-      std::vector<int64_t> alone((size_t{1} << i) + 1);
-      alone.back() = 1;
-      if (size == Size(std::move(alone))) d.name = symbols().names()[i];
+      if (size == Size::of_name(i)) d.name = symbols().names()[i];
     }
     made.shape->push_back(std::move(d));
   }

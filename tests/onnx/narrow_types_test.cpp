@@ -11,6 +11,8 @@
 
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/tensor.h"
+#include "heddle/onnx/parse.h"
+#include "heddle/onnx/serialize.h"
 
 namespace heddle::tests {
 namespace {
@@ -125,6 +127,23 @@ TEST(NarrowTypes, FilesPackWhatIsBelowEightBits) {
     const std::string bytes = "\x8f\xe4\x01";
     const size_t elements = bytes.size() * (onnx::bytes_in_file(type, 4) == 1 ? 4 : 2);
     EXPECT_EQ(onnx::packed(type, onnx::unpacked(type, bytes, elements)), bytes) << onnx::name_of(type);
+  }
+}
+
+// A model is read back as it was written, in a file of its own and beside it.
+TEST(NarrowTypes, ModelsArePackedAndUnpacked) {
+  onnx::ModelFile model;
+  model.opsets[""] = 21;
+  model.graph.constants["w"] = onnx::HostTensor::of_ints(Type::i4, Shape{3}, {-8, 7, 3});
+  std::vector<int64_t> many(4001, 5);
+  model.graph.constants["many"] = onnx::HostTensor::of_ints(Type::u4, Shape{4001}, many);
+  for (const bool external : {false, true}) {
+    onnx::ExternalFile beside{"net.data"};
+    const std::string bytes = onnx::serialize(model, external ? &beside : nullptr);
+    const onnx::ModelFile read = onnx::parse_model(bytes, "net.onnx", {"."});
+    EXPECT_EQ(read.graph.constants.at("w").ints(), (std::vector<int64_t>{-8, 7, 3}));
+    EXPECT_EQ(read.graph.constants.at("many").ints(), many);
+    EXPECT_LT(bytes.size(), 4001u) << "two to a byte";
   }
 }
 
