@@ -100,12 +100,10 @@ Recorded record(DeviceContext& device, const ModelFunction& function) {
 // What the driver made of the kernels, once they have run; empty where it does not say.
 std::vector<std::vector<uint8_t>> programs_of(DeviceContext& device, const GraphImage& image) {
   std::vector<const KernelSource*> sources;
-  const auto add = [&](const GraphImage& part) {
-    for (const GraphImage::Kernel& kernel : part.kernels) sources.push_back(kernel.source ? &*kernel.source : nullptr);
-  };
-  add(image);
-  for (const GraphImage& once : image.once) add(once);
-  if (std::find(sources.begin(), sources.end(), nullptr) != sources.end()) return {};
+  for (const GraphImage::Kernel* kernel : kernels_of(image)) {
+    if (!kernel->source) return {};
+    sources.push_back(&*kernel->source);
+  }
   const std::vector<KernelId> ids = device.kernels(sources);
   const auto locked = device.lock();
   auto* const driver = dynamic_cast<DriverPrograms*>(&locked.device);

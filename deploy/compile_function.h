@@ -35,6 +35,7 @@ struct ModelFunction {
 
 ModelImage compile_function(DeviceContext& device, const ModelFunction& function, WeightStore& weights);
 
+inline constexpr uint64_t golden_seed = 20260;  // of the files that are written here
 // What the function gives on that device for inputs drawn with the seed: floats in [0, 1), integers and bools 0 or 1.
 Golden golden_of(DeviceContext& device, const ModelFunction& function, uint64_t seed);
 

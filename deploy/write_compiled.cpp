@@ -5,7 +5,6 @@
 #include <deque>
 #include <utility>
 
-#include "heddle/io/write_model_parts.h"
 #include "heddle/runtime/model_target.h"
 
 namespace heddle {
@@ -17,9 +16,23 @@ std::string part_name(const std::string& kind, const std::string& bucket) {
 
 }  // namespace
 
+ModelPart image_part(const std::string& target, const std::string& bucket, std::span<const uint8_t> bytes) {
+  return {.name = part_name("image/" + target, bucket),
+          .kind = PartKind::image,
+          .bytes = bytes,
+          .target = target,
+          .bucket = bucket};
+}
+
+ModelPart golden_part(const Golden& golden, const std::string& bucket, std::span<const uint8_t> bytes) {
+  return {.name = part_name("golden", bucket),
+          .kind = PartKind::golden,
+          .bytes = bytes,
+          .attributes = {{"device", golden.device}}};
+}
+
 void write_compiled(const std::string& path, const FunctionsOn& functions, const std::vector<DeviceContext*>& devices,
                     DeviceContext* golden) {
-  constexpr uint64_t seed = 20260;
   WeightStore weights;
   std::vector<ModelPart> parts;
   std::deque<std::vector<uint8_t>> kept;
@@ -27,20 +40,14 @@ void write_compiled(const std::string& path, const FunctionsOn& functions, const
     const std::string target = target_name(device->caps());
     for (const ModelFunction& function : functions(*device)) {
       kept.push_back(model_image_bytes(compile_function(*device, function, weights)));
-      parts.push_back({.name = part_name("image/" + target, function.bucket),
-                       .kind = PartKind::image,
-                       .bytes = kept.back(),
-                       .target = target,
-                       .bucket = function.bucket});
+      parts.push_back(image_part(target, function.bucket, kept.back()));
     }
   }
   if (golden != nullptr) {
     for (const ModelFunction& function : functions(*golden)) {
-      kept.push_back(golden_bytes(golden_of(*golden, function, seed)));
-      parts.push_back({.name = part_name("golden", function.bucket),
-                       .kind = PartKind::golden,
-                       .bytes = kept.back(),
-                       .attributes = {{"device", golden->id()}}});
+      const Golden made = golden_of(*golden, function, golden_seed);
+      kept.push_back(golden_bytes(made));
+      parts.push_back(golden_part(made, function.bucket, kept.back()));
     }
   }
   if (!weights.bytes().empty())

@@ -8,16 +8,23 @@
 // compile_function() and write_model_parts(). Thread safety: as recording.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "heddle/deploy/compile_function.h"
+#include "heddle/io/write_model_parts.h"
 
 namespace heddle {
 
 // The function of each bucket (ModelFunction::bucket), on that device.
 using FunctionsOn = std::function<std::vector<ModelFunction>(DeviceContext& device)>;
+
+// The parts of such a file; the bytes are the caller's.
+ModelPart image_part(const std::string& target, const std::string& bucket, std::span<const uint8_t> bytes);
+ModelPart golden_part(const Golden& golden, const std::string& bucket, std::span<const uint8_t> bytes);
 
 // `golden`: gives the golden vectors; null: none.
 void write_compiled(const std::string& path, const FunctionsOn& functions, const std::vector<DeviceContext*>& devices,

@@ -77,8 +77,7 @@ class Inspection {
   }
 
   void kernels() {
-    size_t count = image_.kernels.size();
-    for (const GraphImage& once : image_.once) count += once.kernels.size();
+    const size_t count = kernels_of(image_).size();
     if (!model_.programs.empty() && model_.programs.size() != count)
       fault("it has {} programs for {} kernels", model_.programs.size(), count);
     if (model_.host_words.size() != 4 * static_cast<size_t>(image_.host_values))
@@ -201,6 +200,15 @@ std::string needs_complaint(const ImageNeeds& needs, const Caps& caps) {
     return other("compute capability", needs.architecture, here.architecture);
   if (needs.matrix_units != here.matrix_units) return other("matrix units", needs.matrix_units, here.matrix_units);
   return "";
+}
+
+std::vector<const GraphImage::Kernel*> kernels_of(const GraphImage& image) {
+  std::vector<const GraphImage::Kernel*> kernels;
+  for (const GraphImage::Kernel& kernel : image.kernels) kernels.push_back(&kernel);
+  for (const GraphImage& once : image.once) {
+    for (const GraphImage::Kernel& kernel : once.kernels) kernels.push_back(&kernel);
+  }
+  return kernels;
 }
 
 uint64_t ModelImage::Port::bytes() const { return dense_bytes(dtype, shape).value_or(0); }

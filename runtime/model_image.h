@@ -62,6 +62,9 @@ struct ModelImage {
   std::vector<std::vector<uint8_t>> programs;
 };
 
+// The kernels in the order of `programs`; they point into the image.
+std::vector<const GraphImage::Kernel*> kernels_of(const GraphImage& image);
+
 std::vector<uint8_t> model_image_bytes(const ModelImage& image);
 ModelImage model_image_from_bytes(std::span<const uint8_t> bytes);
 // What is wrong with it; "" when nothing is.

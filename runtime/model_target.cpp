@@ -46,19 +46,10 @@ std::string complaint(const ModelImage& image, const Caps& caps) {
   return needs_complaint(image.needs, caps);
 }
 
-std::vector<const GraphImage::Kernel*> kernels_of(const ModelImage& image) {
-  std::vector<const GraphImage::Kernel*> kernels;
-  for (const GraphImage::Kernel& kernel : image.image.kernels) kernels.push_back(&kernel);
-  for (const GraphImage& once : image.image.once) {
-    for (const GraphImage::Kernel& kernel : once.kernels) kernels.push_back(&kernel);
-  }
-  return kernels;
-}
-
 std::vector<KernelId> load_programs(DeviceContext& device, const ModelImage& image) {
   std::vector<KernelBinary> binaries;
   std::vector<const KernelBinary*> list;
-  const std::vector<const GraphImage::Kernel*> kernels = kernels_of(image);
+  const std::vector<const GraphImage::Kernel*> kernels = kernels_of(image.image);
   binaries.reserve(kernels.size());
   for (size_t k = 0; k < kernels.size(); ++k) {
     KernelBinary& binary = binaries.emplace_back();
@@ -72,7 +63,7 @@ std::vector<KernelId> load_programs(DeviceContext& device, const ModelImage& ima
 
 std::vector<KernelId> load_code(DeviceContext& device, const ModelImage& image) {
   std::vector<const KernelBinary*> list;
-  for (const GraphImage::Kernel* kernel : kernels_of(image)) {
+  for (const GraphImage::Kernel* kernel : kernels_of(image.image)) {
     if (!kernel->is_compiled())
       throw ModelError(HEDDLE_NO_IMAGE,
                        fmt::format("kernel {} of the image is not compiled", kernel->signature().name));

@@ -152,17 +152,13 @@ void run(const CompileCommandOptions& o) {
       std::vector<uint8_t> bytes = model_image_bytes(image);
       images.push_back(facts_of(image, target, name, bytes.size()));
       if (!o.json) show(images.back());
-      writer.add({.name = fmt::format("image/{}{}{}", target, name.empty() ? "" : "/", name),
-                  .kind = PartKind::image,
-                  .target = target,
-                  .bucket = name},
-                 std::move(bytes));
+      writer.add(image_part(target, name, {}), std::move(bytes));
     }
   }
+  GoldenMaker maker(o.file, o.golden);
   for (const Bucket& bucket : buckets) {
-    const std::string name = bucket_name(bucket);
-    if (const std::optional<Golden> golden = make_golden(o.file, o.golden, report.inputs, bucket))
-      writer.add(golden_part(*golden, name, {}), golden_bytes(*golden));
+    if (const std::optional<Golden> golden = maker.make(report.inputs, bucket))
+      writer.add(golden_part(*golden, bucket_name(bucket), {}), golden_bytes(*golden));
   }
   writer.write();
   if (o.json) print_json({{"event", "done"}, {"output", o.output}, {"images", images}});

@@ -17,8 +17,6 @@
 namespace heddle::tools {
 namespace {
 
-constexpr uint64_t golden_seed = 20260;
-
 int64_t size_of_dimension(const onnx::Port& port, const onnx::Dimension& dimension, const Bucket& bucket) {
   if (dimension.size) return *dimension.size;
   const auto found = bucket.find(dimension.name);
@@ -99,21 +97,16 @@ ModelFunction function_of(const onnx::Model& model, const std::vector<onnx::Port
   return function;
 }
 
-ModelPart golden_part(const Golden& golden, const std::string& bucket, std::span<const uint8_t> bytes) {
-  return {.name = bucket.empty() ? "golden" : "golden/" + bucket,
-          .kind = PartKind::golden,
-          .bytes = bytes,
-          .attributes = {{"device", golden.device}}};
-}
-
-std::optional<Golden> make_golden(const std::string& file, const std::string& id, const std::vector<onnx::Port>& inputs,
-                                  const Bucket& bucket) {
-  if (id == "none") return std::nullopt;
-  DeviceContext& there = open_device(id, false);
+std::optional<Golden> GoldenMaker::make(const std::vector<onnx::Port>& inputs, const Bucket& bucket) {
+  if (id_ == "none") return std::nullopt;
+  DeviceContext& there = open_device(id_, false);
   try {
-    onnx::LoadOptions options;
-    options.device = &there;
-    return golden_of(there, function_of(onnx::load(file, options), inputs, with_ones(inputs, bucket)), golden_seed);
+    if (!model_) {
+      onnx::LoadOptions options;
+      options.device = &there;
+      model_ = onnx::load(file_, options);
+    }
+    return golden_of(there, function_of(*model_, inputs, with_ones(inputs, bucket)), golden_seed);
   } catch (const UserError& error) {
     print_error("heddle: no golden vectors: {}\n", error.what());
     return std::nullopt;

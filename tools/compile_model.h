@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "heddle/deploy/compile_function.h"
-#include "heddle/io/write_model_parts.h"
+#include "heddle/deploy/write_compiled.h"
 #include "heddle/onnx/import.h"
 
 namespace heddle::tools {
@@ -26,13 +25,18 @@ std::vector<Bucket> parse_buckets(const std::vector<std::string>& texts);
 // The model on its device for inputs of those sizes; it keeps the model. ValueError for a size that has no number.
 ModelFunction function_of(const onnx::Model& model, const std::vector<onnx::Port>& inputs, const Bucket& bucket);
 
-// A part of kind `golden`; the bytes are the caller's.
-ModelPart golden_part(const Golden& golden, const std::string& bucket, std::span<const uint8_t> bytes);
+// Golden vectors from a device.
+class GoldenMaker {
+ public:
+  // "none" as `device`: there are none.
+  GoldenMaker(std::string file, std::string device) : file_(std::move(file)), id_(std::move(device)) {}
+  // Nothing, with a line on stderr, where the model cannot run there with those sizes.
+  std::optional<Golden> make(const std::vector<onnx::Port>& inputs, const Bucket& bucket);
 
-// Golden vectors from that device. "none" as `device`, or a model that cannot run there: nothing, the latter with a
-// line on stderr.
-std::optional<Golden> make_golden(const std::string& file, const std::string& device,
-                                  const std::vector<onnx::Port>& inputs, const Bucket& bucket);
+ private:
+  std::string file_, id_;
+  std::optional<onnx::Model> model_;  // loaded by the first call
+};
 
 // Runs the golden vectors in a file on a device; how many there were. ValueError with the first difference.
 size_t verify_golden(const std::string& file, const onnx::Model& model);

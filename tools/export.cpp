@@ -1,9 +1,7 @@
 // heddle export: a trained model, or a known one, as a .onnx file.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -74,10 +72,8 @@ Shape example_shape(const std::vector<onnx::Dimension>& shape) {
 }
 
 void write_array(const std::string& path, const Tensor& tensor) {
-  const std::vector<uint8_t> bytes = tensor.to_bytes();
-  data::Array array{tensor.dtype(), tensor.shape(), std::vector<std::byte>(bytes.size())};
-  if (!bytes.empty()) std::memcpy(array.bytes.data(), bytes.data(), bytes.size());
-  data::write_npy(path, array);
+  data::write_npy(
+      path, array_of(onnx::HostTensor::from_stored(onnx::type_of(tensor.dtype()), tensor.shape(), tensor.to_bytes())));
 }
 
 // x.npy, drawn at random, and y.npy, what the model itself makes of it.
@@ -112,10 +108,8 @@ Json json_of(const ExportCommand& o, const onnx::ExportReport& report) {
           {"external_bytes", report.external_bytes}};
 }
 
-std::string sizes_of(const onnx::Port& port) {
-  std::vector<std::string> sizes;
-  for (const onnx::Dimension& d : *port.shape) sizes.push_back(d.str());
-  return fmt::format("{} {} ({})", port.name, type_name(port.type), fmt::join(sizes, ", "));
+std::string described(const onnx::Port& port) {
+  return fmt::format("{} {} {}", port.name, type_name(port.type), sizes_of(port));
 }
 
 void run(const ExportCommand& o) {
@@ -137,7 +131,7 @@ void run(const ExportCommand& o) {
   if (!o.example.empty()) write_example(o, model, input, device);
   if (o.json) return print_json(json_of(o, report));
   fmt::print("{}: {} -> {}, opset {}, {} nodes, {} functions, {} parameters, {} bytes\n", o.output,
-             sizes_of(report.inputs[0]), sizes_of(report.outputs[0]), o.opset, report.nodes, report.functions,
+             described(report.inputs[0]), described(report.outputs[0]), o.opset, report.nodes, report.functions,
              report.parameters, report.bytes + report.external_bytes);
 }
 #else

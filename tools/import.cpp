@@ -27,13 +27,6 @@ struct ImportOptions {
 };
 
 #if HEDDLE_HAS_ONNX
-std::string sizes_of(const onnx::Port& port) {
-  if (!port.shape) return "any shape";
-  std::vector<std::string> sizes;
-  for (const onnx::Dimension& d : *port.shape) sizes.push_back(d.str());
-  return fmt::format("({})", fmt::join(sizes, ", "));
-}
-
 void show(const onnx::Report& report) {
   for (const onnx::Port& port : report.inputs)
     fmt::print("input   {}  {} {}\n", port.name, type_name(port.type), sizes_of(port));
@@ -52,7 +45,7 @@ void write(const ImportOptions& o, const onnx::Report& report, const onnx::Input
   const onnx::Package package = onnx::package_of(o.file, shapes);
   std::vector<ModelPart> parts = package.parts();
   std::vector<uint8_t> bytes;
-  if (const std::optional<Golden> golden = make_golden(o.file, o.golden, report.inputs, {})) {
+  if (const std::optional<Golden> golden = GoldenMaker(o.file, o.golden).make(report.inputs, {})) {
     bytes = golden_bytes(*golden);
     parts.push_back(golden_part(*golden, "", bytes));
   }

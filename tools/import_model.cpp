@@ -2,6 +2,7 @@
 #include "tools/import_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -46,6 +47,13 @@ std::string type_name(onnx::Type type) {
     default:
       return onnx::is_held(type) ? std::string(name_of(onnx::storage(type))) : onnx::name_of(type);
   }
+}
+
+std::string sizes_of(const onnx::Port& port) {
+  if (!port.shape) return "any shape";
+  std::vector<std::string> sizes;
+  for (const onnx::Dimension& d : *port.shape) sizes.push_back(d.str());
+  return fmt::format("({})", fmt::join(sizes, ", "));
 }
 
 Json report_json(const onnx::Report& report) {

@@ -14,6 +14,8 @@ namespace heddle::tools {
 Json report_json(const onnx::Report& report);
 // "f32", "u16", "string": Heddle's names, where it has them.
 std::string type_name(onnx::Type type);
+// "(N, 3, 224, 224)", "any shape".
+std::string sizes_of(const onnx::Port& port);
 // 'N,3,H,W': numbers, or names of sizes that vary.
 std::vector<onnx::Dimension> dimensions_of(const std::string& text);
 // 'x=N,3,H,W': an input's sizes, numbers or names; gives the input. ValueError for an unknown one or another number of
