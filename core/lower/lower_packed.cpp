@@ -13,8 +13,6 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t stretch = 32;  // elements that a body unpacks at a time
-
 int64_t last_of(const Shape& shape) { return shape[shape.rank() - 1]; }
 
 // Blocks are read as bytes, and their scales as f16: two bindings of one buffer.
@@ -34,9 +32,9 @@ LoweredKernel lower_unpack_blocks(const LowerInput& in) {
   const Operand blocks = resolve_operand(in.scheduled, in.group, node.inputs[0], "x");
   e.store(in.group.anchor, "x", "0");
   KernelFile::Options options;
-  options.tunables = pick_unpack_blocks(in.caps, type);
+  options.tunables = pick_unpack_blocks(in.caps);
   options.tunables["BLOCKS"] = block_number(type);
-  const int64_t stretches = node.shape.numel() / stretch;
+  const int64_t stretches = node.shape.numel() / packed_stretch;
   LoweredKernel kernel;
   kernel.source = file.instantiate(options);
   kernel.source.name = e.kernel_name();
@@ -45,7 +43,7 @@ LoweredKernel lower_unpack_blocks(const LowerInput& in) {
   kernel.constants = {static_cast<uint32_t>(stretches), static_cast<uint32_t>(blocks.view.offset)};
   const auto groups = file.groups(options.tunables, {{"STRETCHES", stretches}, {"BLOCKS_OFF", blocks.view.offset}});
   std::copy(groups.begin(), groups.end(), kernel.groups);
-  kernel.loop_iterations = options.tunables.at("COUNT") * (2 * stretch + 1);
+  kernel.loop_iterations = options.tunables.at("COUNT") * (2 * packed_stretch + 1);
   return kernel;
 }
 

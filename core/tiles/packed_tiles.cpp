@@ -7,11 +7,6 @@
 #include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
-namespace {
-
-constexpr int64_t stretch = 32;  // elements that the bodies unpack at a time
-
-}  // namespace
 
 int64_t block_number(GgmlType type) { return static_cast<int64_t>(type); }
 
@@ -34,12 +29,12 @@ Bindings pick_matmul_packed(const Caps& caps, GgmlType type, int64_t rows, int64
 }
 
 int64_t matmul_packed_iterations(const Bindings& tunables, int64_t depth) {
-  const int64_t stretches = ceil_div(depth, stretch), rows = tunables.at("NR"), mr = tunables.at("MR");
+  const int64_t stretches = ceil_div(depth, packed_stretch), rows = tunables.at("NR"), mr = tunables.at("MR");
   if (tunables.at("SCHEDULE") == 1) return rows * (stretches * (mr + 2) + 8 * mr);
-  return rows * (ceil_div(stretches, tunables.at("LANES")) * (mr + 1) * stretch + 16 * mr);
+  return rows * (ceil_div(stretches, tunables.at("LANES")) * (mr + 1) * packed_stretch + 16 * mr);
 }
 
-Bindings pick_unpack_blocks(const Caps& caps, GgmlType) {
+Bindings pick_unpack_blocks(const Caps& caps) {
   const bool loops = caps.machine() == Machine::cpu_loops;
   return {{"LANES", loops ? 1 : 64}, {"COUNT", loops ? 64 : 1}};
 }

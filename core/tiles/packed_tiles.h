@@ -10,6 +10,8 @@
 
 namespace heddle {
 
+inline constexpr int64_t packed_stretch = 32;  // elements that the bodies unpack at a time
+
 // The number of a type of blocks in the bodies (BLOCKS).
 int64_t block_number(GgmlType type);
 
@@ -18,6 +20,6 @@ bool matmul_packed_pays(const Caps& caps, int64_t rows, int64_t depth);
 Bindings pick_matmul_packed(const Caps& caps, GgmlType type, int64_t rows, int64_t columns, int64_t depth);
 // Of the work item with the most, all loops together.
 int64_t matmul_packed_iterations(const Bindings& tunables, int64_t depth);
-Bindings pick_unpack_blocks(const Caps& caps, GgmlType type);
+Bindings pick_unpack_blocks(const Caps& caps);
 
 }  // namespace heddle

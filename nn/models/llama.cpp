@@ -59,12 +59,8 @@ RMSNorm norm(const WeightSource& weights, const std::string& name, const LlamaOp
 
 Tensor first_positions(const Tensor& x) { return arange(0, static_cast<double>(x.dim(1)), 1, DType::i32, &x.device()); }
 
-Tensor part_of(const Tensor& cache, int64_t i) { return squeeze(slice(cache, 1, {.start = i, .stop = i + 1}), 1); }
-
 // Keys and values (B, key_heads, T, size) -> (B, 2, key_heads, T, size).
-Tensor joined(const Tensor& keys, const Tensor& values, DType cached) {
-  return cast(concat({unsqueeze(keys, 1), unsqueeze(values, 1)}, 1), cached);
-}
+Tensor joined(const Tensor& keys, const Tensor& values, DType cached) { return cast(stack({keys, values}, 1), cached); }
 
 }  // namespace
 
@@ -142,14 +138,14 @@ Tensor LlamaBlock::read(const Tensor& x, Tensor& cache) {
   const auto [queries, keys, values] = project(x, first_positions(x));
   const Tensor added = joined(keys, values, cache.dtype());
   cache.assign(pad(added, {{0, 0}, {0, 0}, {0, 0}, {0, cache.dim(3) - added.dim(3)}, {0, 0}}));
-  return finish(x, scaled_dot_product_attention(cast(queries, cache.dtype()), part_of(added, 0), part_of(added, 1),
+  return finish(x, scaled_dot_product_attention(cast(queries, cache.dtype()), select(added, 1, 0), select(added, 1, 1),
                                                 {.causal = true}));
 }
 
 Tensor LlamaBlock::step(const Tensor& x, Tensor& cache, const Tensor& length) {
   const auto [query, key, value] = project(x, length);
   cache.assign(index_copy(cache, 3, length, joined(key, value, cache.dtype())));
-  return finish(x, scaled_dot_product_attention(cast(query, cache.dtype()), part_of(cache, 0), part_of(cache, 1),
+  return finish(x, scaled_dot_product_attention(cast(query, cache.dtype()), select(cache, 1, 0), select(cache, 1, 1),
                                                 {.key_lengths = expand(length + 1, {x.dim(0)})}));
 }
 
@@ -195,9 +191,7 @@ Tensor Llama::logits(const Tensor& x) {
   return head_.empty() ? embed_tokens_(last) : head_[0](last);
 }
 
-Tensor Llama::logits_of_last(const Tensor& x) {
-  return logits(squeeze(slice(x, 1, {.start = x.dim(1) - 1, .stop = x.dim(1)}), 1));
-}
+Tensor Llama::logits_of_last(const Tensor& x) { return logits(select(x, 1, -1)); }
 
 Tensor Llama::forward(const Tensor& tokens) {
   check_tokens(tokens);

@@ -10,7 +10,7 @@ find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 set(readers
   core/base/cache_dir.cpp core/base/cache_files.cpp core/base/dtype.cpp core/base/files.cpp core/base/folders.cpp
   core/base/system/files_posix.cpp core/base/system/mapping_posix.cpp
-  core/base/hash.cpp core/base/json_walk.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp
+  core/base/hash.cpp core/base/json_walk.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp core/base/utf8.cpp
   core/inspect/saved_launch.cpp core/functions/linalg/einsum.cpp
   core/dialect/expression.cpp core/dialect/kernel_file.cpp core/dialect/kernel_file_parser.cpp
   core/contract/kernel_binary.cpp core/contract/kernel_source.cpp core/run/image.cpp core/run/image_bytes.cpp
@@ -32,7 +32,7 @@ list(FILTER targets EXCLUDE REGEX "(smoke|mutate).cpp$")
 set(proto ${HEDDLE_FUZZ}/generated/onnx)
 if(EXISTS ${proto}/onnx.pb.cc)
   find_library(PROTOBUF_LITE_LIBRARY protobuf-lite REQUIRED)
-  list(APPEND readers onnx/check.cpp onnx/external.cpp onnx/host_tensor.cpp onnx/package.cpp onnx/parse.cpp onnx/proto.cpp
+  list(APPEND readers onnx/check.cpp onnx/external.cpp onnx/host_tensor.cpp onnx/narrow_types.cpp onnx/package.cpp onnx/parse.cpp onnx/proto.cpp
        onnx/types.cpp onnx/wire.cpp)
 else()
   list(FILTER targets EXCLUDE REGEX "/onnx.cpp$")
