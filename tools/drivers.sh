@@ -2,7 +2,8 @@
 # Other people's drivers: `heddle doctor`, losses of three recipes and a selection of the conformance tests on every
 # driver of this machine that needs no GPU; kernels under Oclgrind, their SPIR-V under spirv-val, their OpenCL C under
 # clang; and one table of what came of it (docs/portability.md).
-#   tools/drivers.sh [SECONDS [NAME...]]    checks for so long on each driver, or on these (default 60; 0: all checks)
+#   tools/drivers.sh [SECONDS [NAME...]]    checks for so long on each driver (default 60; 0: all checks), or on these,
+#                                           what an earlier run left of the others standing
 #   tools/drivers.sh install                gets the drivers, into $HEDDLE_DRIVERS (default /opt/heddle-drivers)
 #   tools/drivers.sh table                  prints the table of what an earlier run left
 # Nothing is installed into the system, but for links to libclc's files, which Mesa reads by their absolute path: packages
@@ -30,7 +31,8 @@ if [ "${1:-}" = table ]; then exec python3 tools/drivers_table.py "$out"; fi
 seconds=${1:-60} only=" ${*:2} "
 [ -x "$heddle" ] || { echo "drivers: build it first (tools/build.sh release heddle_cli)" >&2; exit 2; }
 libraries=$(dirname "$(find "$drivers/unpacked" -name 'libRusticlOpenCL.so.1' 2>/dev/null | head -1)")
-rm -rf "$out"
+if [ $# -lt 2 ]; then rm -rf "$out"; fi
+for name in "${@:2}"; do rm -rf "$out/$name".* "$out/run-$name"-* "$out/cache-$name" "$out/pocl-$name"; done
 mkdir -p "$out/vendors"
 export HEDDLE_QUIET=1
 # What differs from driver to driver: the contract, every kind of kernel, loops in graphs, casts, order.
@@ -98,7 +100,7 @@ if wanted oclgrind && [ -n "$oclgrind" ] && [ -x "$bin/heddle_tests_kernels" ]; 
 fi
 
 # The modules that lavapipe's cache holds: an entry is a header of 128 bytes, the module, and what it was made of.
-if [ -d "$out/cache-lavapipe/spirv" ] && command -v spirv-val >/dev/null; then
+if wanted lavapipe && [ -d "$out/cache-lavapipe/spirv" ] && command -v spirv-val >/dev/null; then
   echo "== spirv-val" >&2
   python3 - "$out" <<'SPIRV'
 import glob, json, subprocess, sys
@@ -119,7 +121,7 @@ fi
 
 # The programs that PoCL was given. Declarations come with them (_OPENCL_H_), or from clang's own header.
 clang=$(command -v clang || ls /usr/bin/clang-[0-9]* 2>/dev/null | head -1)
-if [ -n "$clang" ] && compgen -G "$out/pocl-pocl/tempfile*.cl" >/dev/null; then
+if wanted pocl && [ -n "$clang" ] && compgen -G "$out/pocl-pocl/tempfile*.cl" >/dev/null; then
   echo "== clang" >&2
   good=0 bad=0
   for program in "$out"/pocl-pocl/tempfile*.cl; do

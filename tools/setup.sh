@@ -25,6 +25,8 @@ optional=(
   libvulkan-dev libvulkan-volk-dev glslang-dev glslang-tools spirv-tools vulkan-validationlayers mesa-vulkan-drivers
   # OpenCL: headers, loader, CPU driver
   "opencl-headers|opencl-c-headers" "ocl-icd-libopencl1|libopencl1" pocl-opencl-icd
+  # SwiftShader, a Vulkan driver with little: a browser's, its library alone is used
+  chromium-common
   # tests read a CPU driver's machine code
   binutils
   # tools/format.sh
@@ -92,6 +94,14 @@ done
 [ ${#absent[@]} -eq 0 ] || echo "setup: $release has no package ${absent[*]}: left out, the build goes on without"
 if [ ${#install[@]} -gt 0 ]; then
   echo "setup: installing ${install[*]}"
-  "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 install -y --no-install-recommends "${install[@]}"
+  get() { "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
+  if ! get "${install[@]}"; then  # one that cannot be fetched must not keep the others away
+    for package in "${install[@]}"; do
+      get "$package" || echo "setup: $package could not be installed" >&2
+    done
+    for package in "${necessary[@]}"; do
+      installed "$package" || { echo "setup: Heddle cannot be built without $package" >&2; exit 1; }
+    done
+  fi
 fi
 echo "setup: done"

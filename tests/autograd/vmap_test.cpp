@@ -36,7 +36,9 @@ Tensor stack(const List& parts, int axis) {
 Tensor random(const Shape& shape, uint32_t seed, DeviceContext& on, DType dtype = DType::f64) {
   std::vector<double> values(static_cast<size_t>(shape.numel()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = 2 * philox_uniform({seed, 5, 9, 2}, i) - 1;
-  return cast(Tensor::from_vector(values, shape, &on), dtype);
+  if (dtype == DType::f64) return Tensor::from_vector(values, shape, &on);
+  const std::vector<float> narrow(values.begin(), values.end());  // not every device has f64
+  return cast(Tensor::from_vector(narrow, shape, &on), dtype);
 }
 
 void expect_close(const Tensor& found, const Tensor& expected, const std::string& what = {}, double tolerance = 1e-11) {

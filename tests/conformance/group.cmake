@@ -30,3 +30,13 @@ add_test(NAME conformance_basic COMMAND heddle_tests_conformance
   --gtest_filter=*DeviceContract.*opencl*:*Async.*opencl*:*Slices.*opencl*:OpenCl.*:*ControlFlow.InsideCompileAndCheckpoint*opencl*)
 set_tests_properties(conformance_basic PROPERTIES LABELS conformance RESOURCE_LOCK conformance_kernels
   ENVIRONMENT "POCL_DEVICES=basic;VK_DRIVER_FILES=/nonexistent;VK_ICD_FILENAMES=/nonexistent")
+# Another vendor's Vulkan driver, SwiftShader, which really has little: no 8- and 16-bit storage, no 64-bit integers, no f64.
+find_file(HEDDLE_SWIFTSHADER vk_swiftshader_icd.json PATHS /usr/lib/chromium NO_DEFAULT_PATH)
+if(HEDDLE_SWIFTSHADER)
+  add_test(NAME conformance_swiftshader COMMAND heddle_tests_conformance
+    --gtest_filter=*DeviceContract.*vulkan*:*StepTest*vulkan*:*Rows.*vulkan*:*Int64*vulkan*:*Casts*vulkan*:*Slices*vulkan*:*CheckpointTraining*vulkan*)
+  set_tests_properties(conformance_swiftshader PROPERTIES LABELS conformance
+    ENVIRONMENT "OCL_ICD_VENDORS=/nonexistent;VK_DRIVER_FILES=${HEDDLE_SWIFTSHADER};VK_ICD_FILENAMES=${HEDDLE_SWIFTSHADER}")
+else()
+  heddle_left_out("tests on SwiftShader" "not found (chromium-common)")
+endif()
