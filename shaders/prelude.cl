@@ -71,16 +71,13 @@ typedef long I64;
 #define HK_STORE_u8(b, i, v) b[i] = (uchar)(v)
 #define HK_LOAD_bool(b, i) (b[i] != 0)
 #define HK_STORE_bool(b, i, v) b[i] = ((v) ? 1 : 0)
-// Clang's builtins vectorise; vload_half and vstore_half may be calls.
-#if defined(__has_builtin)
+// Clang's builtins vectorise; vload_half and vstore_half may be calls. Elsewhere only those are certain: Oclgrind reads
+// clang's SPIR and knows no other conversion of a half.
+#if defined(HK_MACHINE_CODE) && defined(__has_builtin)
 #if __has_builtin(__builtin_load_halff) && __has_builtin(__builtin_store_halff)
 // Negations, comparisons and roundings next to a conversion LLVM moves into f16, where CPUs without such arithmetic compute element by element.
 // The highest bit of an address, 0 in a process of these CPUs, hides that a float comes from or goes to f16.
-#if defined(__x86_64__) || defined(__aarch64__)
 #define HK_HIDE(b, v) as_float(as_uint(v) ^ (uint)((size_t)(b) >> 63))
-#else
-#define HK_HIDE(b, v) (v)
-#endif
 #define HK_LOAD_f16(b, i) HK_HIDE(b, __builtin_load_halff(b + (i)))
 #define HK_STORE_f16(b, i, v) __builtin_store_halff(HK_HIDE(b, (float)(v)), b + (i))
 #define HK_HALF_AT(p, i) __builtin_load_halff((p) + (i))

@@ -7,22 +7,20 @@ add_test(NAME conformance_words COMMAND heddle_tests_conformance
   --gtest_filter=*Int64*vulkan*:*Casts*vulkan*:*Movement*vulkan*:*CopyRows*vulkan*:*MovedBits*vulkan*:*DeviceContract*vulkan*)
 set_tests_properties(conformance_words PROPERTIES LABELS conformance
   ENVIRONMENT "HEDDLE_VULKAN_WITHOUT=storage8,storage16,int64;HEDDLE_TEXELS=none")
-# Runs a graph that a test planned, in a process of its own (image_test.cpp).
-add_executable(heddle_image_run ${CMAKE_CURRENT_SOURCE_DIR}/conformance/programs/image_run.cpp)
-heddle_warnings(heddle_image_run)
-target_link_libraries(heddle_image_run PRIVATE heddle_test_support)
-# The same over nothing but loaders: it links neither planner nor compilers.
-add_executable(heddle_runtime_run ${CMAKE_CURRENT_SOURCE_DIR}/conformance/programs/image_run.cpp)
-heddle_warnings(heddle_runtime_run)
-target_include_directories(heddle_runtime_run PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(heddle_runtime_run PRIVATE heddle_image_loaders)
-target_compile_definitions(heddle_tests_conformance PRIVATE HEDDLE_IMAGE_RUN="$<TARGET_FILE:heddle_image_run>"
-  HEDDLE_RUNTIME_RUN="$<TARGET_FILE:heddle_runtime_run>")
-add_dependencies(heddle_tests_conformance heddle_image_run heddle_runtime_run)
-# The training steps of bench/.
+# The training steps of bench/, and the programs that run one that a test planned (image_test.cpp) in another process.
 if(TARGET heddle_bench)
   target_link_libraries(heddle_tests_conformance PRIVATE heddle_bench)
-  target_compile_definitions(heddle_tests_conformance PRIVATE HEDDLE_HAS_BENCH=1)
+  add_executable(heddle_image_run ${CMAKE_CURRENT_SOURCE_DIR}/conformance/programs/image_run.cpp)
+  heddle_warnings(heddle_image_run)
+  target_link_libraries(heddle_image_run PRIVATE heddle_test_support)
+  # The same over nothing but loaders: it links neither planner nor compilers.
+  add_executable(heddle_runtime_run ${CMAKE_CURRENT_SOURCE_DIR}/conformance/programs/image_run.cpp)
+  heddle_warnings(heddle_runtime_run)
+  target_include_directories(heddle_runtime_run PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(heddle_runtime_run PRIVATE heddle_image_loaders)
+  target_compile_definitions(heddle_tests_conformance PRIVATE HEDDLE_HAS_BENCH=1
+    HEDDLE_IMAGE_RUN="$<TARGET_FILE:heddle_image_run>" HEDDLE_RUNTIME_RUN="$<TARGET_FILE:heddle_runtime_run>")
+  add_dependencies(heddle_tests_conformance heddle_image_run heddle_runtime_run)
 endif()
 # A driver that runs commands while they are enqueued, in the thread that enqueues: PoCL's `basic` device, alone, on what
 # depends on that: the contract, asynchronous evaluation, slices (tools/drivers.sh runs more, on more drivers).

@@ -112,7 +112,7 @@ make_heddle() {
   cmake --build "$build" -j "$jobs" --target heddle_cli heddle_probe "$@"
 }
 # What of the tests is built for Windows (tests/CMakeLists.txt).
-tests=(heddle_tests_system heddle_tests_unit heddle_tests_null heddle_tests_data)
+tests=(heddle_tests_system heddle_tests_unit heddle_tests_null heddle_tests_data heddle_tests_conformance)
 
 # One program that needs no DLL but the system's and the drivers', and the program that tries drivers out.
 pack() {
