@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/backend_opencl/build_log.h"
 #include "heddle/backend_opencl/declarations.h"
 #include "heddle/backend_opencl/pocl_llvm.h"
 #include "heddle/backend_opencl/status.h"
@@ -109,7 +110,7 @@ cl_program ProgramBuilder::from_source(const std::string& text, const std::strin
     if (declares_) ++whole_header_builds;
     return attempt.program;
   }
-  std::string log = build_log(attempt.program, device_);
+  const std::string log = by_line_directives(build_log(attempt.program, device_), text);
   cl().ReleaseProgram(attempt.program);
   throw CompileError(fmt::format("[compile] {}: clBuildProgram of kernel {}: {}: {}", id_, name,
                                  status_text(attempt.status), headline(log)),

@@ -366,9 +366,15 @@ FUNC float hk_abs(float x) { return HK_FABS(x); }
 #ifdef HK_HAS_F64
 FUNC double hk_abs(double x) { return HK_FABS(x); }
 #endif
+#undef abs
+#ifdef HK_MACHINE_CODE
 FUNC int hk_abs(int x) { return x < 0 ? (int)(0u - (uint)x) : x; }
 FUNC long hk_abs(long x) { return x < 0 ? (long)(0ul - (ulong)x) : x; }
-#undef abs
+#else
+// OpenCL's own: clang makes llvm.abs of a choice, which Oclgrind does not know.
+FUNC int hk_abs(int x) { return (int)abs(x); }
+FUNC long hk_abs(long x) { return (long)abs(x); }
+#endif
 #define abs(x) hk_abs(x)
 //@ sqrt rsqrt
 #ifdef HK_INLINE_BUILTINS
