@@ -9,8 +9,8 @@
 
 namespace heddle::opencl {
 
-// `log` with each place "NAME:LINE:COLUMN:" at the beginning of a line as "FILE:LINE:COLUMN:" of the directive that holds
-// there in `program`. A place whose NAME a directive of the program names, or whose line it does not have, stays.
+// `log` with each place "NAME:LINE:COLUMN:" at the beginning of a line as "FILE:LINE:COLUMN:" of the directive that
+// holds there in `program`. A place whose NAME a directive of the program names, or whose line it does not have, stays.
 std::string by_line_directives(std::string_view log, std::string_view program);
 
 }  // namespace heddle::opencl

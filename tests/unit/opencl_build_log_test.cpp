@@ -22,10 +22,10 @@ TEST(OpenClBuildLog, NamesTheFileOfALine) {
 }
 
 TEST(OpenClBuildLog, LeavesWhatIsPlacedOrHasNoPlace) {
-  for (const char* log : {"", "1 error generated.", "error: no kernel\n", "shaders/body.hk:7:5: error: x",
-                          "input.cl:1:1: error: in front of the first directive", "input.cl:8:1: error: behind the end",
-                          "input.cl:0:1: error", "input.cl:99999999999999999999:1: error", "a:-3:1: error", ":", "a:",
-                          "a:7", "\n\n"})
+  for (const char* log :
+       {"", "1 error generated.", "error: no kernel\n", "shaders/body.hk:7:5: error: x",
+        "input.cl:1:1: error: in front of the first directive", "input.cl:8:1: error: behind the end",
+        "input.cl:0:1: error", "input.cl:99999999999999999999:1: error", "a:-3:1: error", ":", "a:", "a:7", "\n\n"})
     EXPECT_EQ(by_line_directives(log, program), log);
   EXPECT_EQ(by_line_directives("a:1:1: error", ""), "a:1:1: error");
   EXPECT_EQ(by_line_directives("a:3:1: error", "#line x \"f\"\n#line 4\nint"), "a:3:1: error");
