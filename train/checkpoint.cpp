@@ -103,6 +103,10 @@ struct Snapshot {
 
   Snapshot(Snapshot&&) = default;  // a copy's views would point into the original
   explicit Snapshot(const Checkpoint& checkpoint) : metadata(checkpoint.metadata) {
+    for (const auto& [key, value] : metadata) {
+      if (key == header_crc || key.starts_with(tensor_crc))
+        throw ValueError(fmt::format("[checkpoint] metadata '{}' is a checksum's name; give it another", key));
+    }
     for (const auto& [name, tensor] : checkpoint.tensors) {
       if (!tensor.defined()) throw ValueError(fmt::format("[checkpoint] tensor '{}' is not defined", name));
       contents.push_back(tensor.to_bytes());

@@ -23,7 +23,7 @@ namespace heddle::train {
 
 struct Checkpoint {
   TensorMap tensors;
-  Metadata metadata;
+  Metadata metadata;  // no key `crc32` and none that begins with `crc32.`: the file keeps its checksums there
 };
 
 struct CheckpointOptions {

@@ -51,6 +51,21 @@ class Checkpoints : public testing::Test {
   test::TemporaryFolder folder;
 };
 
+// A checksum would take their place in the file.
+TEST_F(Checkpoints, NamesOfChecksumsAreRefused) {
+  for (const std::string key : {"crc32", "crc32.model.weight", "crc32.any"}) {
+    Checkpoint c = example(1);
+    c.metadata[key] = "mine";
+    EXPECT_EQ(thrown_text<ValueError>([&] { save_checkpoint(path(1), c); }),
+              "[checkpoint] metadata '" + key + "' is a checksum's name; give it another");
+  }
+  EXPECT_EQ(names(), Names{});
+  Checkpoint c = example(1);
+  c.metadata["crc32c"] = "mine";
+  save_checkpoint(path(1), c);
+  EXPECT_EQ(load_checkpoint(path(1), &host()).metadata, c.metadata);
+}
+
 TEST_F(Checkpoints, ComeBackWhole) {
   CheckpointWriter writer(folder.path());
   const std::string file = writer.save(7, example(2), 0.5);
