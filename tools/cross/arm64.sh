@@ -177,11 +177,11 @@ emulate
 make_root
 case ${1:-build} in
   build)
-    compile heddle_cli heddle_probe
+    compile heddle_cli heddle_probe heddle_runtime
     pack
     ;;
   test)
-    compile heddle_cli heddle_probe heddle_tests_unit heddle_tests_null
+    compile heddle_cli heddle_probe heddle_runtime heddle_tests_unit heddle_tests_null
     pack
     failed=0
     for group in unit null; do
