@@ -5,6 +5,7 @@
 
 #include "heddle/core/functions/control/control.h"
 #include "heddle/onnx/ops/build.h"
+#include "heddle/onnx/ops/volume.h"
 
 namespace heddle::onnx::build {
 namespace {
@@ -17,7 +18,7 @@ Tensor places(const Call& c, int64_t count, DType dtype = DType::f32) {
 
 void grid_sample(Call& c) {
   const Tensor x = c.tensor(0);
-  if (x.rank() != 4) c.unsupported("images of other than two dimensions");
+  if (x.rank() != 4 && x.rank() != 5) c.unsupported("images of other than two or three dimensions");
   GridOptions options;
   const std::string mode = c.text("mode", c.opset() < 20 ? "bilinear" : "linear"),
                     padding = c.text("padding_mode", "zeros");
@@ -28,13 +29,16 @@ void grid_sample(Call& c) {
                     : padding == "border" ? GridPadding::border
                                           : GridPadding::reflection;
   options.align_corners = c.integer("align_corners", 0) != 0;
+  if (x.rank() == 5) return c.out(volume_sample(c, x, c.tensor(1), options), c.type(0));
   c.out(heddle::grid_sample(x, c.tensor(1), options), c.type(0));
 }
 
 void affine_grid(Call& c) {
   const std::vector<int64_t> size = c.ints(1);
-  if (size.size() != 4) c.unsupported("images of other than two dimensions");
-  c.out(heddle::affine_grid(c.tensor(0), size, c.integer("align_corners", 0) != 0), c.type(0));
+  const bool align = c.integer("align_corners", 0) != 0;
+  if (size.size() == 5) return c.out(volume_grid(c, c.tensor(0), size, align), c.type(0));
+  if (size.size() != 4) c.unsupported("images of other than two or three dimensions");
+  c.out(heddle::affine_grid(c.tensor(0), size, align), c.type(0));
 }
 
 void col_to_image(Call& c) {
