@@ -1,10 +1,11 @@
 """dlpack_check.py LIBRARY FILE DEVICE...: NumPy's and PyTorch's arrays as inputs and outputs of a compiled model.
 
-LIBRARY: libheddle_runtime.so. FILE: what `heddle compile` made; its first bucket is used, and its inputs and outputs are
-f32. For each device and each of the two packages, whichever are installed: arrays go in by DLPack's capsules, are changed
-in place and run again; outputs come out by capsules; outputs are written straight into arrays; the addresses are compared,
-and values with heddle_input() and heddle_output() bit by bit. The line of a device says what was shared, what was copied,
-and why. Exit code 1: a difference, or memory that was to be shared and was not."""
+LIBRARY: libheddle_runtime.so. FILE: what `heddle compile` made; its first bucket is used, and its inputs and
+outputs are f32. For each device and each of the two packages, whichever are installed: arrays go in by DLPack's
+capsules, are changed in place and run again; outputs come out by capsules; outputs are written straight into
+arrays; the addresses are compared, and values with heddle_input() and heddle_output() bit by bit. The line of a
+device says what was shared, what was copied, and why. Exit code 1: a difference, or memory that was to be shared
+and was not."""
 import ctypes as c
 import gc
 import sys
