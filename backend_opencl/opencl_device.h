@@ -10,12 +10,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "heddle/backend_opencl/caps.h"
 #include "heddle/backend_opencl/program.h"
 #include "heddle/core/base/fifo.h"
 #include "heddle/core/contract/driver_programs.h"
+#include "heddle/core/contract/host_memory.h"
 #include "heddle/core/contract/loading_device.h"
 #include "heddle/core/contract/slices.h"
 #include "heddle/core/device/branches.h"
@@ -24,7 +26,7 @@
 
 namespace heddle::opencl {
 
-class OpenClDevice final : public LoadingDevice, public DriverPrograms, public ConstantMemory {
+class OpenClDevice final : public LoadingDevice, public DriverPrograms, public ConstantMemory, public HostMemory {
  public:
   explicit OpenClDevice(const Found& found);
   ~OpenClDevice() override;
@@ -48,6 +50,10 @@ class OpenClDevice final : public LoadingDevice, public DriverPrograms, public C
   BufferId alloc_host(uint64_t bytes) override;
   std::vector<uint8_t> program_of(KernelId kernel) override;
   BufferId adopt_constant(const void* memory, uint64_t bytes) override;
+  bool shares_memory() override;
+  void* host_address(BufferId buffer) override;
+  uint64_t adopted_unit(HostUse use) const override;
+  BufferId adopt(void* memory, uint64_t bytes, HostUse use) override;
 
  private:
   struct Buffer {
@@ -154,6 +160,7 @@ class OpenClDevice final : public LoadingDevice, public DriverPrograms, public C
   bool unloads_kernels_ = false;  // Quirk::unloads_kernels
   bool asks_group_size_ = true;   // not with Quirk::group_size_wrong
   bool orders_times_ = false;     // Quirk::times_out_of_order
+  std::optional<bool> shares_memory_;
   std::unique_ptr<ProgramBuilder> builder_;
   std::unordered_map<uint64_t, Buffer> buffers_;
   std::unordered_map<uint64_t, Kernel> kernels_;

@@ -112,6 +112,27 @@ void VulkanDevice::free(BufferId buffer) {
   p.queue.when_done(p.transfers.horizon(), [&p, taken] { p.memory.destroy(taken); });
 }
 
+bool VulkanDevice::shares_memory() { return parts().memory.shared(); }
+
+// Copies that no submission carries yet are among what was enqueued.
+void* VulkanDevice::host_address(BufferId buffer) {
+  Parts& p = parts();
+  std::byte* const mapped = p.memory.get(buffer, 0, 1, "host_address").mapped;
+  if (mapped != nullptr) p.queue.wait(p.transfers.submit(VK_NULL_HANDLE));
+  return mapped;
+}
+
+uint64_t VulkanDevice::adopted_unit(HostUse) const {
+  return std::max<uint64_t>(parts().context.physical().imported_unit(), 1);
+}
+
+BufferId VulkanDevice::adopt(void* memory, uint64_t bytes, HostUse) {
+  Parts& p = parts();
+  if (bytes == 0 || p.context.physical().imported_unit() == 0 || !p.memory.shared()) return BufferId::none;
+  const std::optional<Buffer> made = p.memory.adopt(memory, bytes);
+  return made ? p.memory.add(*made) : BufferId::none;
+}
+
 void VulkanDevice::write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) {
   parts().transfers.upload(buffer, offset, static_cast<const std::byte*>(source), bytes);
 }

@@ -15,11 +15,12 @@
 #include "heddle/backend_vulkan/queue.h"
 #include "heddle/backend_vulkan/recording.h"
 #include "heddle/backend_vulkan/transfers.h"
+#include "heddle/core/contract/host_memory.h"
 #include "heddle/core/contract/loading_device.h"
 
 namespace heddle::vulkan {
 
-class VulkanDevice final : public LoadingDevice {
+class VulkanDevice final : public LoadingDevice, public HostMemory {
  public:
   VulkanDevice(VkPhysicalDevice handle, int index);
   ~VulkanDevice() override;
@@ -42,6 +43,12 @@ class VulkanDevice final : public LoadingDevice {
   Ticket read_in_place(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
   BufferId alloc_host(uint64_t bytes) override;
+  // Where host and device share memory, buffers are mapped; arrays of others may be buffers with
+  // VK_EXT_external_memory_host.
+  bool shares_memory() override;
+  void* host_address(BufferId buffer) override;
+  uint64_t adopted_unit(HostUse use) const override;
+  BufferId adopt(void* memory, uint64_t bytes, HostUse use) override;
 
   // Waits for all work and gives everything back; afterwards the device counts as lost. Also called when the process
   // ends, before the driver's own exit handlers run.

@@ -22,9 +22,57 @@ VkMemoryPropertyFlags Memory::properties(Residence residence, VkMemoryPropertyFl
     return host;
   }
   *liked = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  if (staged_ || !context_.caps().unified_memory) return 0;
+  if (!shared()) return 0;
   *liked |= VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   return host;
+}
+
+VkBufferCreateInfo Memory::description(uint64_t bytes) const {
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  info.size = (bytes + 15) / 16 * 16;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  const Texels texels = context_.physical().texels();
+  if (texels == Texels::uniform) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+  if (texels == Texels::storage) info.usage |= VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
+  info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  return info;
+}
+
+std::optional<Buffer> Memory::adopt(void* memory, uint64_t bytes) {
+  if (bytes > context_.caps().max_allocation_bytes) return {};
+  Buffer made;
+  made.bytes = bytes;
+  made.mapped = static_cast<std::byte*>(memory);
+  made.host_cached = made.adopted = true;
+  VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
+  external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  VkBufferCreateInfo info = description(bytes);
+  info.pNext = &external;
+  if (vkCreateBuffer(context_.device(), &info, nullptr, &made.handle) != VK_SUCCESS) return {};
+  if (bind_to(made, memory)) return made;
+  destroy(made);
+  return {};
+}
+
+// The memory must be of a type that the driver can import, that the buffer can have, and whose writes either side sees.
+bool Memory::bind_to(Buffer& buffer, void* memory) {
+  const VkDevice device = context_.device();
+  constexpr auto host = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  VkMemoryHostPointerPropertiesEXT pointer{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+  if (vkGetMemoryHostPointerPropertiesEXT(device, host, memory, &pointer) != VK_SUCCESS) return false;
+  VkMemoryRequirements needs;
+  vkGetBufferMemoryRequirements(device, buffer.handle, &needs);
+  const uint32_t type =
+      context_.memory_type(needs.memoryTypeBits & pointer.memoryTypeBits, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT, 0);
+  if (type == UINT32_MAX || needs.size > buffer.bytes) return false;
+  VkImportMemoryHostPointerInfoEXT import{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT};
+  import.handleType = host;
+  import.pHostPointer = memory;
+  VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &import};
+  allocate.allocationSize = buffer.bytes;
+  allocate.memoryTypeIndex = type;
+  return vkAllocateMemory(device, &allocate, nullptr, &buffer.memory) == VK_SUCCESS &&
+         vkBindBufferMemory(device, buffer.handle, buffer.memory, 0) == VK_SUCCESS;
 }
 
 Buffer Memory::make(uint64_t bytes, Residence residence) {
@@ -37,13 +85,7 @@ Buffer Memory::make(uint64_t bytes, Residence residence) {
   }
   Buffer made;
   made.bytes = bytes;
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-  info.size = (bytes + 15) / 16 * 16;
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  const Texels texels = context_.physical().texels();
-  if (texels == Texels::uniform) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
-  if (texels == Texels::storage) info.usage |= VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
-  info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  const VkBufferCreateInfo info = description(bytes);
   context_.check(vkCreateBuffer(context_.device(), &info, nullptr, &made.handle), "vkCreateBuffer");
   try {
     VkMemoryRequirements needs;
@@ -82,7 +124,7 @@ Buffer Memory::make(uint64_t bytes, Residence residence) {
 void Memory::destroy(const Buffer& buffer) {
   vkDestroyBuffer(context_.device(), buffer.handle, nullptr);
   vkFreeMemory(context_.device(), buffer.memory, nullptr);  // unmaps as well
-  live_bytes_ -= buffer.bytes;
+  if (!buffer.adopted) live_bytes_ -= buffer.bytes;
 }
 
 BufferId Memory::add(const Buffer& buffer) {

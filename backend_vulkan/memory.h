@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 
 #include "heddle/backend_vulkan/context.h"
@@ -19,6 +20,7 @@ struct Buffer {
   uint64_t bytes = 0;  // as asked for
   std::byte* mapped = nullptr;
   bool host_cached = false;  // reading the mapping is fast
+  bool adopted = false;      // the memory is the host's own, and not counted
 };
 
 // What a buffer is for decides where its memory comes from.
@@ -30,8 +32,13 @@ class Memory {
   Memory(Context& context, bool staged) : context_(context), staged_(staged) {}
   ~Memory();
 
+  // Whether buffers are mapped.
+  bool shared() const { return !staged_ && context_.caps().unified_memory; }
   // A buffer outside the table, for the backend's own use. Throws OutOfMemory or LimitError.
   Buffer make(uint64_t bytes, Residence residence);
+  // A buffer in memory of the host's, both multiples of Physical::imported_unit(). Nothing: the driver does not take
+  // it.
+  std::optional<Buffer> adopt(void* memory, uint64_t bytes);
   void destroy(const Buffer& buffer);
 
   BufferId add(const Buffer& buffer);
@@ -44,6 +51,8 @@ class Memory {
 
  private:
   VkMemoryPropertyFlags properties(Residence residence, VkMemoryPropertyFlags* liked) const;
+  VkBufferCreateInfo description(uint64_t bytes) const;
+  bool bind_to(Buffer& buffer, void* memory);
 
   Context& context_;
   bool staged_;

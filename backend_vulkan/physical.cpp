@@ -104,6 +104,7 @@ void Physical::read_extensions() {
   enable(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, VK_API_VERSION_1_3);
   enable(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3);
+  enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, UINT32_MAX);
   const bool khr = has(cooperative_matrix_khr) && compiler_knows_khr_matrices();
   if (khr) extensions_.push_back(cooperative_matrix_khr);
   if (!khr || builtin_compiler(Target::glsl) == nullptr) enable(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, UINT32_MAX);
@@ -191,6 +192,9 @@ void Physical::read_properties() {
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV multiprocessors{};
   VkPhysicalDeviceShaderCorePropertiesAMD cores{};
   VkPhysicalDeviceSubgroupSizeControlProperties control{};
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT imports{};
+  if (has(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
+    chain(head, imports, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
   if (subgroup_control_.subgroupSizeControl)
     chain(head, control, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
   chain(head, subgroup, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
@@ -210,6 +214,7 @@ void Physical::read_properties() {
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, head, {}};
   vkGetPhysicalDeviceProperties2(handle_, &properties);
 
+  imported_unit_ = imports.minImportedHostPointerAlignment;
   if (has_driver)
     info_.driver = fmt::format("{}{}{}", driver.driverName, *driver.driverInfo ? " " : "", driver.driverInfo);
   read_limits(properties);

@@ -37,6 +37,8 @@ class Physical {
   const VkPhysicalDeviceFeatures2& wanted() const { return wanted_; }
   const std::vector<const char*>& extensions() const { return extensions_; }
   Texels texels() const { return texels_; }
+  // Addresses and lengths of the host's memory that buffers may lie in are multiples of it; 0: they cannot.
+  uint64_t imported_unit() const { return imported_unit_; }
   // Pipelines may ask for Caps::subgroup_size lanes in every subgroup, and for subgroups without missing lanes.
   bool fixed_subgroups() const { return fixed_subgroups_; }
   bool full_subgroups() const { return subgroup_control_.computeFullSubgroups == VK_TRUE; }
@@ -83,6 +85,7 @@ class Physical {
   uint32_t queue_family_ = UINT32_MAX;
   uint32_t timestamp_bits_ = 0;
   double timestamp_seconds_ = 0;
+  uint64_t imported_unit_ = 0;
   Texels texels_ = Texels::none;
 };
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # From the start of a program to its first result, in turns: the library with cold caches, the runtime on a compiled file
-# with cold caches, and the runtime again. Wall milliseconds and their medians; sizes of the runtime, stripped.
+# with cold caches, the runtime again, and the runtime with cold caches of Heddle beside a driver's cache that two starts
+# have filled, which is what a program gains that brings the driver's folder (MESA_SHADER_CACHE_DIR) along. Wall
+# milliseconds and their medians; sizes of the runtime, stripped.
 #   bench/runtime_start.sh NET.onnx NAME=INPUT.npy DEVICE [ROUNDS]
 # The model's first dimension is called N. Needs build/release with heddle_example_run_model (PRESET_DIR: elsewhere).
 set -euo pipefail
@@ -32,8 +34,12 @@ for ((i = 0; i < rounds; ++i)); do
   cold
   milliseconds "${run[@]}" >> "$scratch/runtime"
   milliseconds "${run[@]}" >> "$scratch/again"
+  "${run[@]}" > "$scratch/said"
+  rm -rf "$scratch/h"
+  mkdir "$scratch/h"
+  milliseconds "${run[@]}" >> "$scratch/brought"
 done
-for kind in library runtime again; do
+for kind in library runtime again brought; do
   echo "$device $kind: $(median < "$scratch/$kind") ms of $(tr '\n' ' ' < "$scratch/$kind")"
 done
 strip -o "$scratch/small" "$build/lib/libheddle_runtime.so"

@@ -62,7 +62,8 @@ if(UNIX AND NOT APPLE AND BUILD_SHARED_LIBS AND NOT HEDDLE_SANITIZE)
   set(map ${PROJECT_BINARY_DIR}/generated/heddle_runtime.map)
   file(CONFIGURE OUTPUT ${map} CONTENT "{ global: heddle_*; local: *; };\n")
   # What is missing above shows when the library is linked, not when a program that uses it is.
-  target_link_options(heddle_runtime PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,--version-script=${map})
+  # Constants lie in the pages of the code: with pages of their own the file would have two to three padded ones more.
+  target_link_options(heddle_runtime PRIVATE -Wl,--no-undefined -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,--version-script=${map})
   set_property(TARGET heddle_runtime APPEND PROPERTY LINK_DEPENDS ${map})
 endif()
 

@@ -33,29 +33,59 @@ void ModelArena::make() {
 
 BoundImage::BoundImage(DeviceContext& device, const GraphImage& image, std::span<const KernelId> kernels,
                        std::vector<StoragePtr> inputs, std::span<const uint32_t> host_words, const ModelArena& arena)
-    : device_(device), inputs_(std::move(inputs)) {
-  for (size_t slot = 0; slot < image.input_bytes.size(); ++slot) {
-    if (slot >= inputs_.size() || inputs_[slot]->bytes() < image.input_bytes[slot])
-      throw IoError(fmt::format("[model_image] storage {} is smaller than what is read of it", slot));
-  }
+    : device_(device),
+      image_(image),
+      kernels_(kernels.begin(), kernels.end()),
+      inputs_(std::move(inputs)),
+      host_block_(arena.host_block()) {
   own_ = device.allocate_results(image.own_bytes);
   if (!host_words.empty()) {
     host_ = device.allocate(host_words.size_bytes());
     device.write(*host_, 0, host_words.data(), host_words.size_bytes());
   }
   const std::span blocks = std::span(arena.blocks()).first(image.arena_bytes.size());
-  ImageMemory memory{bindings_of(inputs_), bindings_of(own_), bindings_of(blocks), {}, BufferId::none};
+  blocks_.assign(blocks.begin(), blocks.end());
+  recording_ = record(inputs_, own_);
+}
+
+// Null: there is nothing to launch.
+std::unique_ptr<KeptRecording> BoundImage::record(std::span<const StoragePtr> inputs,
+                                                  std::span<const StoragePtr> own) const {
+  const auto check = [](std::span<const StoragePtr> storages, const std::vector<uint64_t>& bytes) {
+    for (size_t slot = 0; slot < bytes.size(); ++slot) {
+      if (slot >= storages.size() || storages[slot]->bytes() < bytes[slot])
+        throw IoError(fmt::format("[model_image] storage {} is smaller than what is used of it", slot));
+    }
+  };
+  check(inputs, image_.input_bytes);
+  check(own, image_.own_bytes);
+  ImageMemory memory{bindings_of(inputs), bindings_of(own), bindings_of(blocks_), {}, BufferId::none};
   if (host_) memory.host = host_->binding();
-  if (arena.host_block()) memory.host_block = arena.host_block()->buffer();
-  const Bound commands = bind_image(device, image, kernels, memory, memory.inputs);
-  if (commands.list.empty()) return;
-  std::vector<StoragePtr> kept(blocks.begin(), blocks.end());
+  if (host_block_) memory.host_block = host_block_->buffer();
+  const Bound commands = bind_image(device_, image_, kernels_, memory, memory.inputs);
+  if (commands.list.empty()) return nullptr;
+  std::vector<StoragePtr> kept = blocks_;
   if (commands.table) kept.push_back(commands.table);
-  auto locked = device.lock();
+  auto locked = device_.lock();
   const RecordingId id = locked.device.record(commands.list, false);
-  recording_ = std::make_unique<KeptRecording>(device, id, commands.segments.front().launched, std::move(kept),
-                                               arena.host_block());
+  auto recording =
+      std::make_unique<KeptRecording>(device_, id, commands.segments.front().launched, std::move(kept), host_block_);
   locked.counters.recordings++;
+  return recording;
+}
+
+void BoundImage::use_input(int32_t slot, StoragePtr storage) {
+  std::vector<StoragePtr> inputs = inputs_;
+  inputs.at(static_cast<size_t>(slot)) = std::move(storage);
+  recording_ = record(inputs, own_);
+  inputs_ = std::move(inputs);
+}
+
+void BoundImage::use_result(int32_t index, StoragePtr storage) {
+  std::vector<StoragePtr> own = own_;
+  own.at(static_cast<size_t>(index)) = std::move(storage);
+  recording_ = record(inputs_, own);
+  own_ = std::move(own);
 }
 
 Ticket BoundImage::submit() {

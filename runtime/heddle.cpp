@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/of_this_thread.h"
@@ -63,6 +64,8 @@ heddle_status note(Complaint& complaint) noexcept {
     return told(HEDDLE_DEVICE_FAULT, error.what());
   } catch (const heddle::IoError& error) {
     return told(HEDDLE_BAD_FILE, error.what());
+  } catch (const heddle::CopyNeeded& error) {
+    return told(HEDDLE_WOULD_COPY, error.what());
   } catch (const heddle::UserError& error) {
     return told(HEDDLE_BAD_ARGUMENT, error.what());
   } catch (const std::bad_alloc&) {
@@ -111,7 +114,57 @@ struct heddle_model {
   heddle_model(const std::string& path, const heddle::LoadedModelOptions& options) : loaded(path, options) {}
   LoadedModel loaded;
   Complaint complaint;
+  Complaint copied;
 };
+
+namespace {
+
+heddle::DlCopy copy_of(unsigned flags) {
+  require((flags & ~HEDDLE_NO_COPY) == 0, "unknown flags");
+  return (flags & HEDDLE_NO_COPY) != 0 ? heddle::DlCopy::refused : heddle::DlCopy::allowed;
+}
+
+void say_copied(heddle_model* model, const char* reason) { model->copied.set(reason != nullptr ? reason : ""); }
+
+// The library's structs are those of the specification's header.
+enum class Kind : bool { old, versioned };
+
+heddle::OfferedArray offered(void* tensor, Kind kind, const char* place) {
+  return {tensor, kind == Kind::versioned, place};
+}
+
+heddle_status take_input(heddle_model* model, uint32_t index, void* tensor, Kind kind, unsigned flags) noexcept {
+  if (model == nullptr) return HEDDLE_BAD_ARGUMENT;
+  return answer(model->complaint, [&] {
+    const heddle::DlCopy copy = copy_of(flags);
+    say_copied(model, model->loaded.take_input(index, offered(tensor, kind, "heddle_input_dlpack"), copy));
+  });
+}
+
+heddle_status take_output(heddle_model* model, uint32_t index, void* tensor, Kind kind) noexcept {
+  if (model == nullptr) return HEDDLE_BAD_ARGUMENT;
+  return answer(model->complaint, [&] {
+    say_copied(model, nullptr);
+    if (tensor == nullptr) return model->loaded.take_output_back(index);
+    model->loaded.take_output(index, offered(tensor, kind, "heddle_output_into"));
+  });
+}
+
+heddle_status hand_output(heddle_model* model, uint32_t index, unsigned flags, void** tensor, Kind kind) noexcept {
+  if (tensor != nullptr) *tensor = nullptr;
+  if (model == nullptr) return HEDDLE_BAD_ARGUMENT;
+  return answer(model->complaint, [&] {
+    require(tensor != nullptr, "the place for the tensor is null");
+    const char* copied = nullptr;
+    heddle::HandedArray array = model->loaded.hand_output(index, copy_of(flags), copied);
+    say_copied(model, copied);
+    *tensor = kind == Kind::versioned
+                  ? static_cast<void*>(heddle::hand_out<heddle::DlManagedTensorVersioned>(std::move(array)))
+                  : heddle::hand_out<heddle::DlManagedTensor>(std::move(array));
+  });
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -179,6 +232,36 @@ heddle_status heddle_output(heddle_model* model, uint32_t index, void* values, u
   if (model == nullptr) return HEDDLE_BAD_ARGUMENT;
   return answer(model->complaint, [&] { model->loaded.read_output(index, values, bytes); });
 }
+
+heddle_status heddle_input_dlpack(heddle_model* model, uint32_t index, DLManagedTensorVersioned* tensor,
+                                  unsigned flags) {
+  return take_input(model, index, tensor, Kind::versioned, flags);
+}
+
+heddle_status heddle_input_dlpack_unversioned(heddle_model* model, uint32_t index, DLManagedTensor* tensor,
+                                              unsigned flags) {
+  return take_input(model, index, tensor, Kind::old, flags);
+}
+
+heddle_status heddle_output_into(heddle_model* model, uint32_t index, DLManagedTensorVersioned* tensor) {
+  return take_output(model, index, tensor, Kind::versioned);
+}
+
+heddle_status heddle_output_into_unversioned(heddle_model* model, uint32_t index, DLManagedTensor* tensor) {
+  return take_output(model, index, tensor, Kind::old);
+}
+
+heddle_status heddle_output_dlpack(heddle_model* model, uint32_t index, unsigned flags,
+                                   DLManagedTensorVersioned** tensor) {
+  return hand_output(model, index, flags, reinterpret_cast<void**>(tensor), Kind::versioned);
+}
+
+heddle_status heddle_output_dlpack_unversioned(heddle_model* model, uint32_t index, unsigned flags,
+                                               DLManagedTensor** tensor) {
+  return hand_output(model, index, flags, reinterpret_cast<void**>(tensor), Kind::old);
+}
+
+const char* heddle_copied(const heddle_model* model) { return model != nullptr ? model->copied.text.data() : ""; }
 
 const char* heddle_error(const heddle_model* model) {
   if (model != nullptr) return model->complaint.text.data();

@@ -46,7 +46,8 @@ typedef enum heddle_status {
   HEDDLE_OUT_OF_MEMORY = 7, /* of the device or the host */
   HEDDLE_DEVICE_LOST = 8,   /* it stopped working, or did not finish in time */
   HEDDLE_DEVICE_FAULT = 9,  /* its driver refused something else */
-  HEDDLE_INTERNAL = 10      /* a fault of this library */
+  HEDDLE_INTERNAL = 10,     /* a fault of this library */
+  HEDDLE_WOULD_COPY = 11    /* what was to go without a copy cannot; heddle_error() says why */
 } heddle_status;
 
 typedef enum heddle_type {
@@ -63,6 +64,9 @@ typedef enum heddle_type {
 
 /* Flags of heddle_open(). */
 #define HEDDLE_TRUST_FILE 1u /* hashes of the weights and golden vectors are not checked */
+
+/* Flags of the functions that take and give DLPack tensors. */
+#define HEDDLE_NO_COPY 1u /* HEDDLE_WOULD_COPY instead of a copy */
 
 typedef struct heddle_model heddle_model;
 
@@ -103,6 +107,38 @@ HEDDLE_API heddle_status heddle_run(heddle_model* model);
 HEDDLE_API heddle_status heddle_done(heddle_model* model, int* done);
 /* Waits for the latest run and copies an output's values to `values`; `bytes` are all of it. */
 HEDDLE_API heddle_status heddle_output(heddle_model* model, uint32_t index, void* values, uint64_t bytes);
+
+/* ---- arrays of others, by DLPack (https://dmlc.github.io/dlpack): the structs of its dlpack.h, versions 0.8 and 1.x.
+ * Memory of the host is shared where the driver computes in it: OpenCL on a CPU, Vulkan where host and device share
+ * memory (to take arrays, with VK_EXT_external_memory_host). Elsewhere, and where an array does not lie as it must, its
+ * values are copied, and heddle_copied() says why. A tensor that was taken is given back by its deleter, once: before
+ * the call returns where it was copied, else when it is replaced, or in heddle_close(); one that was refused stays the
+ * caller's. All of it is checked before any of it is used: wrong dtypes, shapes and devices are HEDDLE_BAD_ARGUMENT. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+/* An input that reads where the tensor lies, until it is given other values: each run takes what is there while it
+ * runs, so the memory may be written again once the run has finished. Without a copy where the elements are row-major
+ * without gaps and, but for bool, at an address that the device takes. The first call with an address prepares the
+ * model anew; later ones with the same address cost nothing. */
+HEDDLE_API heddle_status heddle_input_dlpack(heddle_model* model, uint32_t index,
+                                             struct DLManagedTensorVersioned* tensor, unsigned flags);
+HEDDLE_API heddle_status heddle_input_dlpack_unversioned(heddle_model* model, uint32_t index,
+                                                         struct DLManagedTensor* tensor, unsigned flags);
+/* Later runs write an output where the tensor lies, which is HEDDLE_WOULD_COPY where they cannot (heddle_output() then
+ * copies). The memory must be no input's or other output's. NULL: to the model's own memory, as at first. */
+HEDDLE_API heddle_status heddle_output_into(heddle_model* model, uint32_t index,
+                                            struct DLManagedTensorVersioned* tensor);
+HEDDLE_API heddle_status heddle_output_into_unversioned(heddle_model* model, uint32_t index,
+                                                        struct DLManagedTensor* tensor);
+/* Waits for the latest run and hands out an output, for reading: the next run of this bucket may write there. Whoever
+ * has the tensor calls its deleter, from any thread, also after heddle_close(). */
+HEDDLE_API heddle_status heddle_output_dlpack(heddle_model* model, uint32_t index, unsigned flags,
+                                              struct DLManagedTensorVersioned** tensor);
+HEDDLE_API heddle_status heddle_output_dlpack_unversioned(heddle_model* model, uint32_t index, unsigned flags,
+                                                          struct DLManagedTensor** tensor);
+/* Why the latest of these calls copied; "": it did not. */
+HEDDLE_API const char* heddle_copied(const heddle_model* model);
 
 /* Why the latest call with this model failed; with NULL, why heddle_open() failed last in this thread. One line, ""
  * where nothing failed; it stands until the next failure. */

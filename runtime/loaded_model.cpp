@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "heddle/core/base/host_array.h"
 #include "heddle/core/device/locked_device.h"
 #include "heddle/runtime/place_weight.h"
 
@@ -28,21 +29,14 @@ bool same_ports(const std::vector<ModelImage::Port>& ports, const std::vector<Go
   });
 }
 
-// Every stored value by its place in the storage, row-major into `target`.
-void gather(const uint8_t* source, const View& view, size_t size, int dimension, int64_t at, uint8_t*& target) {
-  if (dimension == view.shape.rank()) {
-    std::memcpy(target, source + static_cast<size_t>(at) * size, size);
-    target += size;
-    return;
+// What launches need stays.
+void drop_code(GraphImage& image) {
+  image.once.clear();
+  for (GraphImage::Kernel& kernel : image.kernels) {
+    kernel.source.reset();
+    kernel.binary.bytes = {};
+    kernel.binary.text = {};
   }
-  const int64_t stride = view.strides[static_cast<size_t>(dimension)];
-  for (int64_t i = 0; i < view.shape[dimension]; ++i)
-    gather(source, view, size, dimension + 1, at + i * stride, target);
-}
-
-void check_index(size_t index, size_t count, const char* what) {
-  if (index >= count)
-    throw ModelError(HEDDLE_BAD_ARGUMENT, fmt::format("there is no {} {}: the model has {}", what, index, count));
 }
 
 void check_bytes(const ModelImage::Port& port, const void* values, uint64_t bytes, const char* what) {
@@ -54,6 +48,19 @@ void check_bytes(const ModelImage::Port& port, const void* values, uint64_t byte
 }
 
 }  // namespace
+
+void LoadedModel::check_index(size_t index, size_t count, const char* what) {
+  if (index >= count)
+    throw ModelError(HEDDLE_BAD_ARGUMENT, fmt::format("there is no {} {}: the model has {}", what, index, count));
+}
+
+void LoadedModel::check_ran(bool ran) {
+  if (!ran) throw ModelError(HEDDLE_BAD_ARGUMENT, "the model has not run yet in this bucket");
+}
+
+const GraphImage::Output& LoadedModel::output_of(const Bucket& bucket, const ModelImage::Port& port) {
+  return bucket.image->outputs[static_cast<size_t>(port.index)];
+}
 
 LoadedModel::LoadedModel(const std::string& path, const LoadedModelOptions& options)
     : parts_(ModelParts::of(mapped(path), path)) {
@@ -104,13 +111,14 @@ void LoadedModel::bind(NamedImage& named) {
     compute_once(once, std::span(kernels).subspan(next), storages);
     next += once.kernels.size();
   }
+  bucket.image = std::make_unique<GraphImage>(std::move(image.image));
+  drop_code(*bucket.image);
   bucket.bound =
-      std::make_unique<BoundImage>(*device_, image.image, std::span(kernels).first(image.image.kernels.size()),
+      std::make_unique<BoundImage>(*device_, *bucket.image, std::span(kernels).first(bucket.image->kernels.size()),
                                    std::move(storages), image.host_words, *arena_);
-  for (const ModelImage::Port& port : image.outputs) {
-    const GraphImage::Output& output = image.image.outputs[static_cast<size_t>(port.index)];
-    add_result(bucket, output, port);
-  }
+  for (const ModelImage::Port& port : image.outputs) add_result(bucket, output_of(bucket, port), port);
+  bucket.read.resize(image.inputs.size());
+  bucket.written.resize(image.outputs.size());
   bucket.has_values.assign(image.inputs.size(), false);
   bucket.inputs = std::move(image.inputs);
   bucket.outputs = std::move(image.outputs);
@@ -152,6 +160,7 @@ void LoadedModel::set_input(size_t index, const void* values, uint64_t bytes) {
   Bucket& bucket = current();
   check_index(index, bucket.inputs.size(), "input");
   check_bytes(bucket.inputs[index], values, bytes, "input");
+  if (bucket.read[index].storage()) read_own(bucket, index);
   if (bucket.given[index]) device_->write(*bucket.given[index], 0, values, bytes);
   bucket.has_values[index] = true;
 }
@@ -196,7 +205,7 @@ void LoadedModel::read_output(size_t index, void* values, uint64_t bytes) {
   check_index(index, bucket.outputs.size(), "output");
   const ModelImage::Port& port = bucket.outputs[index];
   check_bytes(port, values, bytes, "output");
-  if (!bucket.ran) throw ModelError(HEDDLE_BAD_ARGUMENT, "the model has not run yet in this bucket");
+  check_ran(bucket.ran);
   if (bytes == 0) return;
   wait(bucket.last);
   const Result& result = bucket.results[index];
@@ -207,8 +216,7 @@ void LoadedModel::read_output(size_t index, void* values, uint64_t bytes) {
   if (result.dense) return locked.device.read(from.buffer, from.offset, values, bytes);
   const auto count = static_cast<uint64_t>(result.view.extent().second + 1) * size;
   locked.device.read(from.buffer, from.offset, scratch_.data(), count);
-  auto* target = static_cast<uint8_t*>(values);
-  gather(scratch_.data(), result.view, size, 0, result.view.offset, target);
+  gather(scratch_.data(), result.view, 0, size, static_cast<uint8_t*>(values));
 }
 
 void LoadedModel::compare_golden() {

@@ -5,18 +5,25 @@
 #include <cstdint>
 
 #include "heddle/core/base/callable.h"
+#include "heddle/core/contract/host_memory.h"
 #include "heddle/core/device/context.h"
 
 namespace heddle {
 
-// Whether the device says where its memory lies.
+// Whether the device's memory is the host's.
 bool has_host_memory(DeviceContext& context);
 
-// `release` is called once, when nothing uses the memory any more, without the device's lock. Null: the device cannot,
-// or not with such an address or length; then `release` is not called.
-StoragePtr adopt_memory(DeviceContext& context, void* memory, uint64_t bytes, Callable<void()> release);
+// A storage that begins `skip` bytes before the memory, which are less than the device's buffer_alignment: a driver may
+// take whole pages alone. Null: the device cannot, or not with such an address or length.
+struct Adopted {
+  StoragePtr storage;
+  uint64_t skip = 0;
+};
+// bytes > 0. `release` is called once, when nothing uses the memory any more, without the device's lock; not where the
+// storage is null, or after an exception.
+Adopted adopt_memory(DeviceContext& context, void* memory, uint64_t bytes, HostUse use, Callable<void()> release);
 
-// The same of memory that nothing writes (ConstantMemory). Null: the device would copy it.
+// A storage over memory that nothing writes (ConstantMemory). Null: the device would copy it.
 StoragePtr adopt_constant(DeviceContext& context, const void* memory, uint64_t bytes);
 
 // Where its first byte lies, after waiting for what was submitted; null: not at an address of the host.

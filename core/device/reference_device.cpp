@@ -74,7 +74,7 @@ BufferId ReferenceDevice::alloc(uint64_t bytes) {
   return BufferId{next_id_};
 }
 
-BufferId ReferenceDevice::adopt(void* memory, uint64_t bytes) {
+BufferId ReferenceDevice::adopt(void* memory, uint64_t bytes, HostUse) {
   buffers_[++next_id_] = {memory, bytes, false};
   return BufferId{next_id_};
 }

@@ -33,7 +33,9 @@ class ReferenceDevice final : public Device, public HostMemory {
   void wait(Ticket ticket, std::vector<double>* seconds) override;
 
   void* host_address(BufferId buffer) override { return host_pointer(buffer); }
-  BufferId adopt(void* memory, uint64_t bytes) override;
+  bool shares_memory() override { return true; }
+  uint64_t adopted_unit(HostUse) const override { return 1; }
+  BufferId adopt(void* memory, uint64_t bytes, HostUse use) override;
 
   // The buffer's first byte, aligned to 256 unless it was adopted; for the interpreter. Throws DeviceError when it is
   // not alive.

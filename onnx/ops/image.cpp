@@ -5,6 +5,8 @@
 
 #include "heddle/core/functions/control/control.h"
 #include "heddle/onnx/ops/build.h"
+#include "heddle/onnx/ops/columns.h"
+#include "heddle/onnx/ops/volume.h"
 
 namespace heddle::onnx::build {
 namespace {
@@ -17,7 +19,7 @@ Tensor places(const Call& c, int64_t count, DType dtype = DType::f32) {
 
 void grid_sample(Call& c) {
   const Tensor x = c.tensor(0);
-  if (x.rank() != 4) c.unsupported("images of other than two dimensions");
+  if (x.rank() != 4 && x.rank() != 5) c.unsupported("images of other than two or three dimensions");
   GridOptions options;
   const std::string mode = c.text("mode", c.opset() < 20 ? "bilinear" : "linear"),
                     padding = c.text("padding_mode", "zeros");
@@ -28,18 +30,43 @@ void grid_sample(Call& c) {
                     : padding == "border" ? GridPadding::border
                                           : GridPadding::reflection;
   options.align_corners = c.integer("align_corners", 0) != 0;
+  if (x.rank() == 5) return c.out(volume_sample(c, x, c.tensor(1), options), c.type(0));
   c.out(heddle::grid_sample(x, c.tensor(1), options), c.type(0));
 }
 
 void affine_grid(Call& c) {
   const std::vector<int64_t> size = c.ints(1);
-  if (size.size() != 4) c.unsupported("images of other than two dimensions");
-  c.out(heddle::affine_grid(c.tensor(0), size, c.integer("align_corners", 0) != 0), c.type(0));
+  const bool align = c.integer("align_corners", 0) != 0;
+  if (size.size() == 5) return c.out(volume_grid(c, c.tensor(0), size, align), c.type(0));
+  if (size.size() != 4) c.unsupported("images of other than two or three dimensions");
+  c.out(heddle::affine_grid(c.tensor(0), size, align), c.type(0));
 }
+
+namespace {
+
+void columns_of_any_rank(Call& c, const std::vector<int64_t>& size, const std::vector<int64_t>& block) {
+  const size_t rank = size.size();
+  const auto numbers = [&](const char* name, size_t count, int64_t otherwise) {
+    std::vector<int64_t> given = c.integers(name);
+    if (given.empty()) given.assign(count, otherwise);
+    if (given.size() != count) c.fail("strides, dilations or pads are not of each axis");
+    return given;
+  };
+  const std::vector<int64_t> strides = numbers("strides", rank, 1), dilations = numbers("dilations", rank, 1),
+                             pads = numbers("pads", 2 * rank, 0);
+  std::vector<BlockAxis> axes;
+  for (size_t d = 0; d < rank; ++d)
+    axes.push_back({size[d], block[d], strides[d], dilations[d], pads[d], pads[rank + d]});
+  c.out(add_blocks(c, c.tensor(0), axes), c.type(0));
+}
+
+}  // namespace
 
 void col_to_image(Call& c) {
   const std::vector<int64_t> size = c.ints(1), block = c.ints(2), pads = c.integers("pads");
-  if (size.size() != 2 || block.size() != 2) c.unsupported("images of other than two dimensions");
+  if (size.empty() || size.size() > 3 || block.size() != size.size())
+    c.unsupported("images of other than one to three dimensions");
+  if (size.size() != 2) return columns_of_any_rank(c, size, block);
   UnfoldOptions options;
   if (c.has("dilations")) options.dilation = c.integers("dilations");
   if (c.has("strides")) options.stride = c.integers("strides");

@@ -10,6 +10,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "tests/support/dlpack_producer.h"
 
 namespace heddle {
 namespace {
@@ -17,36 +18,8 @@ namespace {
 DeviceContext& host() { return device("reference:0"); }
 DeviceContext& null() { return device("null:0"); }
 
-// An array that counts how often it is given back.
-struct Producer {
-  explicit Producer(std::vector<float> numbers) : values(std::move(numbers)) {
-    managed.tensor.data = values.data();
-    managed.tensor.ndim = 1;
-    managed.tensor.shape = shape.data();
-    shape[0] = static_cast<int64_t>(values.size());
-    managed.context = this;
-    managed.deleter = [](DlManagedTensorVersioned* m) { ++static_cast<Producer*>(m->context)->given_back; };
-  }
-  void set(std::vector<int64_t> dims, const std::vector<int64_t>& steps, uint64_t byte_offset = 0) {
-    shape = std::move(dims);
-    strides = steps;
-    managed.tensor.ndim = static_cast<int32_t>(shape.size());
-    managed.tensor.shape = shape.data();
-    managed.tensor.strides = steps.empty() ? nullptr : strides.data();
-    managed.tensor.byte_offset = byte_offset;
-  }
-
-  alignas(64) std::vector<float> values;
-  std::vector<int64_t> shape = {0}, strides;
-  DlManagedTensorVersioned managed;
-  int given_back = 0;
-};
-
-std::vector<float> numbers(size_t count) {
-  std::vector<float> values(count);
-  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i);
-  return values;
-}
+using Producer = test::DlpackProducer;
+std::vector<float> numbers(size_t count) { return test::counted(count); }
 
 TEST(DlpackIn, SharesTheMemoryUntilTheLastTensorGoes) {
   Producer producer(numbers(6));
@@ -118,15 +91,21 @@ TEST(DlpackIn, EachDType) {
     std::vector<uint8_t> bytes;
     std::vector<double> expected;
   };
-  const std::vector<Case> cases = {{{2, 16, 1}, DType::f16, {0, 0x3c, 0, 0xc0}, {1, -2}},
-                                   {{4, 16, 1}, DType::bf16, {0x80, 0x3f, 0, 0xc0}, {1, -2}},
-                                   {{0, 8, 1}, DType::i8, {1, 0xff}, {1, -1}},
-                                   {{1, 8, 1}, DType::u8, {1, 0xff}, {1, 255}},
-                                   {{0, 32, 1}, DType::i32, {1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, {1, -1}},
-                                   {{6, 8, 1}, DType::boolean, {0, 7}, {0, 1}}};
+  const std::vector<Case> cases = {
+      {{2, 16, 1}, DType::f16, {0, 0x3c, 0, 0xc0}, {1, -2}},
+      {{4, 16, 1}, DType::bf16, {0x80, 0x3f, 0, 0xc0}, {1, -2}},
+      {{0, 8, 1}, DType::i8, {1, 0xff}, {1, -1}},
+      {{1, 8, 1}, DType::u8, {1, 0xff}, {1, 255}},
+      {{0, 32, 1}, DType::i32, {1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, {1, -1}},
+      {{2, 64, 1}, DType::f64, {0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0xc0}, {1, -2}},
+      {{0, 64, 1},
+       DType::i64,
+       {1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+       {4294967297.0, -1}},
+      {{6, 8, 1}, DType::boolean, {0, 7}, {0, 1}}};
   for (const Case& one : cases) {
     Producer producer(numbers(4));
-    std::memcpy(producer.values.data(), one.bytes.data(), one.bytes.size());
+    std::memcpy(producer.values, one.bytes.data(), one.bytes.size());
     producer.set({2}, {});
     producer.managed.tensor.dtype = one.type;
     std::string copied;
@@ -135,6 +114,20 @@ TEST(DlpackIn, EachDType) {
     EXPECT_EQ(x.to_doubles(), one.expected) << name_of(one.dtype);
     EXPECT_EQ(copied, one.dtype == DType::boolean ? "bools are checked" : "");
   }
+}
+
+TEST(DlpackIn, ACopyCanBeRefused) {
+  Producer producer(numbers(4)), empty(numbers(4));
+  EXPECT_THROW(from_dlpack(&producer.managed, &null(), nullptr, DlCopy::refused), CopyNeeded);
+  producer.managed.flags = dl_read_only;
+  EXPECT_THROW(from_dlpack(&producer.managed, &host(), nullptr, DlCopy::refused), CopyNeeded);
+  EXPECT_EQ(producer.given_back, 0);
+  producer.managed.flags = 0;
+  EXPECT_EQ(from_dlpack(&producer.managed, &host(), nullptr, DlCopy::refused).to_vector<float>(), numbers(4));
+  EXPECT_EQ(producer.given_back, 1);
+  empty.set({0}, {});
+  EXPECT_EQ(from_dlpack(&empty.managed, &null(), nullptr, DlCopy::refused).numel(), 0);
+  EXPECT_THROW(to_dlpack(zeros({5}, DType::f32, &null()), nullptr, DlCopy::refused), CopyNeeded);
 }
 
 // What is refused stays the caller's.
@@ -163,6 +156,9 @@ TEST(DlpackIn, WhatNoTensorIsIsRefused) {
   refused([](Producer& p) { p.managed.tensor.dtype = {3, 64, 1}; }, dtype);
   refused([](Producer& p) { p.managed.tensor.device.type = 2; }, value);
   refused([](Producer& p) { p.managed.tensor.data = nullptr; }, value);
+  refused([](Producer& p) { p.set({2}, {}, UINT64_MAX - 7); }, value);  // beyond the last address
+  refused([](Producer& p) { p.set({2}, {-(huge / 8)}, 0); }, value);    // before the first
+  refused([](Producer& p) { p.set({2}, {huge / 8}, UINT64_MAX / 2); }, value);
   refused([](Producer& p) { p.managed.version.major = 2; }, value);
   EXPECT_THROW(from_dlpack(static_cast<DlManagedTensor*>(nullptr)), ValueError);
   EXPECT_THROW(from_dlpack(static_cast<DlManagedTensorVersioned*>(nullptr)), ValueError);
