@@ -21,6 +21,7 @@
 #include "heddle/core/run/evaluation.h"
 #include "heddle/core/run/graph_result.h"
 #include "heddle/core/run/image_binaries.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 namespace {
@@ -161,6 +162,9 @@ void forget_lines(GraphImage& image) {
 ModelImage compile_function(DeviceContext& device, const ModelFunction& function, WeightStore& weights) {
   if (device.caps().target == Target::none)
     throw ValueError(fmt::format("[compile] {} takes no kernels, so that there is nothing to write", device.id()));
+  // Memory of a written model has no order that a joined launch could reach it by.
+  const bool for_c = device.caps().target == Target::c;
+  const PassScope scope(for_c ? active_passes().without(Pass::horizontal) : active_passes());
   const Recorded made = record(device, function);
   ModelImage image;
   image.device = device.id();
@@ -169,10 +173,12 @@ ModelImage compile_function(DeviceContext& device, const ModelFunction& function
   const auto graph = CompiledGraph::compile(device, made.captured, true, {});
   image.image = graph->image();
   if (!image.image.assigned.empty()) throw ValueError("[compile] the model cannot be written: it updates tensors");
-  graph->run(made.captured);
-  device.synchronize();
-  image.programs = programs_of(device, image.image);
-  add_binaries(image.image, device.caps());
+  if (!for_c) {
+    graph->run(made.captured);
+    device.synchronize();
+    image.programs = programs_of(device, image.image);
+    add_binaries(image.image, device.caps());
+  }
   forget_lines(image.image);
   image.value_bytes = graph->memory().all_values;
   name_ports(function, made, image);

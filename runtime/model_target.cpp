@@ -82,6 +82,7 @@ std::string target_name(const Caps& caps) {
       return "vulkan";
     case Target::cuda:
       return fmt::format("{}{}", cuda_prefix, caps.architecture);
+    case Target::c:  // is written as source, in no file that is loaded
     case Target::none:
       break;
   }

@@ -17,6 +17,7 @@
 #if HEDDLE_HAS_ONNX
 #include "heddle/onnx/package.h"
 #include "heddle/runtime/model_target.h"
+#include "tools/compile_c.h"
 #include "tools/compile_model.h"
 #include "tools/import_model.h"
 #endif
@@ -33,12 +34,10 @@ struct CompileCommandOptions {
 #if HEDDLE_HAS_ONNX
 // The device that an image for a target is planned on: it must be here, since the kernels are run once.
 DeviceContext& device_for(const std::string& target) {
-  if (target == "c")
-    throw ValueError(
-        "[compile] target c: C99 for machines without a driver is not there yet; use vulkan, opencl or cuda");
   const std::string_view name = std::string_view(target).substr(0, target.find(':'));
   if (name != "vulkan" && name != "opencl" && name != "cuda")
-    throw ValueError(fmt::format("[compile] there is no target '{}'; known: vulkan, opencl, cuda, cuda:sm_80", target));
+    throw ValueError(
+        fmt::format("[compile] there is no target '{}'; known: vulkan, opencl, cuda, cuda:sm_80, c", target));
   const bool architecture = target.starts_with("cuda:sm_");
   DeviceContext& found = open_device(architecture ? "cuda" : target, false);
   if (architecture && !takes_target(target_name(found.caps()), target))
@@ -128,15 +127,35 @@ void show(const Json& facts) {
              facts["value_bytes"].get<uint64_t>());
 }
 
+// The target c gives a folder of its own, the others parts of one file.
+bool is_for_c(const CompileCommandOptions& o) {
+  if (std::find(o.targets.begin(), o.targets.end(), "c") == o.targets.end()) {
+    if (!onnx::is_package(o.output))
+      throw ValueError(fmt::format("[compile] {}: a model is written as a .heddle file", o.output));
+    return false;
+  }
+  if (o.targets.size() > 1)
+    throw ValueError("[compile] target c is written into a folder, others into a .heddle file: name it alone");
+  if (onnx::is_package(o.output))
+    throw ValueError(fmt::format("[compile] {}: target c is written into a folder, not a .heddle file", o.output));
+  return true;
+}
+
+void run_for_c(const CompileCommandOptions& o, const std::vector<onnx::Port>& inputs) {
+  const Json written = compile_c({o.file, o.output, o.golden, parse_buckets(o.buckets)}, inputs);
+  if (o.json) return print_json({{"event", "done"}, {"output", o.output}, {"c", written}});
+  fmt::print("C99     {0}: {1} files; cc -std=c99 -O3 {0}/*.c -lm\n", o.output, written["files"].size());
+}
+
 void run(const CompileCommandOptions& o) {
-  if (!onnx::is_package(o.output))
-    throw ValueError(fmt::format("[compile] {}: a model is written as a .heddle file", o.output));
+  const bool for_c = is_for_c(o);
   onnx::Report report = onnx::inspect(o.file);
   if (!report.runs()) throw ValueError("[compile] the model cannot run:\n" + report.text());
   if (!report.waits.empty())
     throw ValueError(
         fmt::format("[compile] results are sized by values, which no image can be: {}", fmt::join(report.waits, ", ")));
   for (const std::string& shape : o.shapes) set_shape(report, shape);
+  if (for_c) return run_for_c(o, report.inputs);
   std::vector<DeviceContext*> devices;
   for (const std::string& target : o.targets) devices.push_back(&device_for(target));
   const std::vector<Bucket> buckets = parse_buckets(o.buckets);
@@ -177,8 +196,10 @@ void add_compile(Cli& cli) {
   auto options = std::make_shared<CompileCommandOptions>();
   CompileCommandOptions& o = *options;
   command->add_option("file", o.file, "A .onnx file, or a .heddle file made of one")->required();
-  command->add_option("-o,--output", o.output, "The .heddle file")->required();
-  command->add_option("--targets", o.targets, "Of vulkan, opencl, cuda, cuda:sm_80; each needs its device here")
+  command->add_option("-o,--output", o.output, "The .heddle file; for the target c a folder")->required();
+  command
+      ->add_option("--targets", o.targets,
+                   "Of vulkan, opencl, cuda, cuda:sm_80; each needs its device here. Or c: sources in C99")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--buckets", o.buckets, "Sizes of a dimension that varies: N=1,8,32; once for each name");
@@ -187,7 +208,8 @@ void add_compile(Cli& cli) {
   add_json_option(*command, o.json);
   command->footer(
       "Whoever opens the file checks the golden vectors. The C interface is heddle/runtime/heddle.h.\n"
-      "Example:\n  heddle compile net.onnx --targets vulkan,opencl --buckets N=1,8 -o net.heddle");
+      "Example:\n  heddle compile net.onnx --targets vulkan,opencl --buckets N=1,8 -o net.heddle\n"
+      "  heddle compile net.onnx --targets c -o net-c && cc -std=c99 -O3 net-c/*.c -lm -o net && ./net");
   command->callback([options] { run(*options); });
 }
 

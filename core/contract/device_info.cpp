@@ -40,6 +40,8 @@ std::string_view name_of(Target t) {
       return "opencl";
     case Target::cuda:
       return "cuda";
+    case Target::c:
+      return "c";
   }
   return "unknown";
 }

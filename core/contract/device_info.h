@@ -20,8 +20,9 @@ std::string_view name_of(DeviceClass c);
 enum class Machine : uint8_t { cpu_loops, cpu_lanes, simt };
 std::string_view name_of(Machine m);
 
-// How a device takes kernels. `none`: it does not; core evaluates the op table instead (reference device).
-enum class Target : uint8_t { none, glsl, opencl, cuda };
+// How a device takes kernels. `none`: it does not; core evaluates the op table instead (reference device). `c`: C99,
+// for plans that are written as source (deploy/c_device.h); no device runs it.
+enum class Target : uint8_t { none, glsl, opencl, cuda, c };
 std::string_view name_of(Target t);
 
 // Facts about a device, read once when it is opened.

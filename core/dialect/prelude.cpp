@@ -52,7 +52,8 @@ const std::vector<Section>& sections_of(Target target) {
   static const std::vector<Section> glsl = cut_all("prelude.glsl");
   static const std::vector<Section> opencl = cut_all("prelude.cl");
   static const std::vector<Section> cuda = cut_all("prelude.cu");
-  return target == Target::glsl ? glsl : target == Target::opencl ? opencl : cuda;
+  static const std::vector<Section> c = cut_all("prelude.c99");
+  return target == Target::glsl ? glsl : target == Target::opencl ? opencl : target == Target::cuda ? cuda : c;
 }
 
 bool wanted(const Section& s, const Identifiers& used) {

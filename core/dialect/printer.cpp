@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/dialect/c_text.h"
 #include "heddle/core/dialect/glsl_text.h"
 #include "heddle/core/dialect/prelude.h"
 #include "heddle/core/dialect/words.h"
@@ -91,6 +92,7 @@ struct Printer {
   bool vquads_ = false;
 
   bool glsl() const { return target == Target::glsl; }
+  bool c99() const { return target == Target::c; }
 
   std::string text(std::string_view dialect) const { return glsl() ? glsl_literals(dialect) : std::string(dialect); }
 
@@ -107,7 +109,7 @@ struct Printer {
       case DType::i32:
         return "int";
       case DType::i64:
-        return glsl() ? "int64_t" : c ? "long" : "long long";
+        return glsl() || c99() ? "int64_t" : c ? "long" : "long long";
       case DType::i8:
         return glsl() ? "int8_t" : c ? "char" : "signed char";
       case DType::u8:
@@ -163,9 +165,9 @@ struct Printer {
         const char* how = texels ? "TEXEL_" : words ? "WORD_" : "";
         out += fmt::format("#define {}_{}(i) HK_{}{}_{}(hk_{}, i)\n", verb, b.name, how, verb, storage_of(b.dtype),
                            b.name);
-        // In OpenCL C the base becomes a pointer that compilers keep in a register; sums of indices they "vectorise"
-        // instead.
-        const char* form = target == Target::opencl ? "(hk_{} + (base)), i" : "hk_{}, (base) + (i)";
+        // In OpenCL C and C the base becomes a pointer that compilers keep in a register; sums of indices they
+        // "vectorise" instead.
+        const char* form = target == Target::opencl || c99() ? "(hk_{} + (base)), i" : "hk_{}, (base) + (i)";
         out += fmt::format("#define {}2_{}(base, i) HK_{}{}_{}({})\n", verb, b.name, how, verb, storage_of(b.dtype),
                            fmt::format(fmt::runtime(form), b.name));
       }
@@ -194,7 +196,7 @@ struct Printer {
 
   std::string pointer(const BufferParam& b) const {
     const bool c = target == Target::opencl;
-    const char* no_alias = b.may_alias ? "" : c ? " restrict" : " __restrict__";
+    const char* no_alias = b.may_alias ? "" : c || c99() ? " restrict" : " __restrict__";
     return fmt::format("{}{}{}*{}", c ? "__global " : "", b.access == Access::read ? "const " : "",
                        buffer_type(b.dtype), no_alias);
   }
@@ -254,8 +256,19 @@ struct Printer {
     }
   }
 
+  std::string run_c99() {
+    prelude();
+    buffers();
+    for (const auto& [name, value] : s.defines) out += define(name, value);
+    std::vector<CArgument> arguments;
+    for (const auto& b : s.buffers) arguments.push_back({pointer(b), "hk_" + b.name});
+    for (const auto& k : s.constants) arguments.push_back({fmt::format("const {}", constant_type(k.type)), k.name});
+    return without_line_marks(out + c_functions(s, arguments));
+  }
+
   std::string run() {
     check(s);
+    if (c99()) return run_c99();
     prelude();
     buffers();
     for (const auto& [name, value] : s.defines) out += define(name, text(value));

@@ -1,9 +1,9 @@
-// Printer: KernelSource -> source text of one target (GLSL, OpenCL C or CUDA C++).
+// Printer: KernelSource -> source text of one target (GLSL, OpenCL C, CUDA C++ or C99).
 //
 // Purpose: a backend's KernelCompiler calls print() and hands the text to its compiler. The text is: target prelude
-// (shaders/ prelude.glsl, prelude.cl, prelude.cu), typed LOAD_/STORE_ macros of the buffers, defines, helpers, the
-// kernel's signature and its body. Invariants: the output is a pure function of (source, target, options). Thread
-// safety: pure.
+// (shaders/ prelude.glsl, prelude.cl, prelude.cu, prelude.c99), typed LOAD_/STORE_ macros of the buffers, defines,
+// helpers, the kernel's signature and its body. Invariants: the output is a pure function of (source, target, options).
+// Thread safety: pure.
 #pragma once
 
 #include <string>
@@ -34,6 +34,8 @@ std::vector<BufferSlot> descriptors(const KernelSource& source, const PrintOptio
 //   bytes each). CUDA:     extern "C" __global__ arguments in order: for each buffer a pointer to its first byte; then
 //   each constant (4 bytes).
 //             Shared arrays of more than static_shared_bytes in all are dynamic: the launch gives shared_bytes(source).
+//   C99:      a function of the numbers of groups (three unsigned ints), then a pointer for each buffer, then each
+//             constant; it walks over all groups. ValueError with c_refusal() (core/dialect/c_text.h).
 
 std::string print(const KernelSource& source, Target target, const PrintOptions& options = {});
 
