@@ -1,6 +1,7 @@
 // heddle run: a model of another maker on arrays of .npy files.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/across_runs.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/median.h"
 #include "heddle/core/base/path.h"
@@ -146,6 +148,7 @@ void Caller::run(size_t call) {
   };
   device_.reset_peak_memory();
   const DeviceCounters start = device_.counters();
+  const uint64_t known = across_runs::known_kernels();
   std::vector<double> milliseconds{timed()};
   uint64_t kernels = device_.counters().kernels - start.kernels;
   // The first calls record and plan: with --repeat they do not count.
@@ -159,7 +162,9 @@ void Caller::run(size_t call) {
     kernels = device_.counters().kernels - before;
   }
   const fs::path folder = inputs_.calls() == 1 ? fs::path(o_.output) : fs::path(o_.output) / std::to_string(call);
-  const uint64_t compiled = device_.counters().kernels_compiled - start.kernels_compiled;
+  // Those that the caches had are no compilation.
+  const uint64_t compiled =
+      device_.counters().kernels_compiled - start.kernels_compiled - (across_runs::known_kernels() - known);
   write_outputs(folder, model_, results_, kept.program->types);
   report(call, compiled, kernels, median(milliseconds));
 }
@@ -190,6 +195,13 @@ void verify(const RunOptions& o, const onnx::Model& model, const DeviceContext& 
     fmt::print("{} golden vectors agree; {}\n", compared, device.id());
 }
 
+// Whether a size of an input is left to the caller.
+bool has_open_sizes(const onnx::Model& model) {
+  return std::ranges::any_of(model.inputs(), [](const onnx::Port& port) {
+    return !port.shape || std::ranges::any_of(*port.shape, [](const onnx::Dimension& d) { return !d.size; });
+  });
+}
+
 void run(const RunOptions& o) {
   if (fs::path(o.file).extension() != ".onnx" && !onnx::is_package(o.file))
     throw ValueError(fmt::format("[run] {} is neither a .onnx nor a .heddle file", o.file));
@@ -201,6 +213,7 @@ void run(const RunOptions& o) {
   const onnx::Model model = onnx::load(o.file, options);
   if (o.verify) verify(o, model, device);
   if (o.output.empty()) return;
+  across_runs::set(has_open_sizes(model));
   Caller(o, model, device).run();
 }
 #else
