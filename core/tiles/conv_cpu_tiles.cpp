@@ -177,6 +177,7 @@ Row pick_rows(const ConvProblem& p) {
 
 // Few pixels of long sums: each weight is used so few times that copying it costs as much as using it.
 constexpr int64_t few_pixels = 8;
+constexpr int64_t small_work = 1 << 17;  // multiply-adds
 
 bool has_few_pixels(const ConvProblem& p) {
   return p.kind == ConvProblem::Kind::forward && p.w_k1 && p.w_c1 && p.kernel[0] == 1 &&
@@ -189,8 +190,11 @@ Row pick_dots(const Caps& caps, const ConvProblem& p) {
           {"W_K1", 1},        {"W_C1", 1}};
   row["CB"] = choice_at_least("conv", "CB", std::max<int64_t>(p.CG, 4));
   while (row["CB"] > 4 && row["MR"] * row["CB"] * conv_taps(p) > cached_floats) row["CB"] /= 2;
-  // Each group copies the pixels: a few for each core, that they finish together.
-  row["NO"] = choice_at_most("conv", "NO", std::max<int64_t>(1, ceil_div(p.OG, 2 * cores * row["NV"])));
+  // Each group copies the pixels: a few for each core, that they finish together. What takes less time than another
+  // thread needs to wake up is one group's, as far as it goes.
+  const bool small = p.G * p.OG * p.CG * conv_taps(p) * row["MR"] <= small_work;
+  if (small) row["NV"] = 4;
+  row["NO"] = choice_at_most("conv", "NO", std::max<int64_t>(1, ceil_div(p.OG, (small ? 1 : 2 * cores) * row["NV"])));
   return row;
 }
 
