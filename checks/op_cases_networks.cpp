@@ -219,6 +219,14 @@ void add_conv(Table& table) {
     return conv2d(t[0], t[1], {{}, {1}, {}, 7, {}, {}});
   });
   table.add("conv", "pointwise", {x({3, 20, 5, 7}), x({33, 20, 1, 1})}, [](In t) { return conv2d(t[0], t[1]); });
+  const ConvOptions tall{{2, 1}, {2, 0}, {}, 1, {}, {}};
+  table.add("conv", "along the height", {x({2, 5, 33, 1}), x({9, 5, 5, 1}), x({9})},
+            [=](In t) { return relu(conv2d(t[0], t[1], t[2], tall)); });
+  table.add("conv_input_grad", "along the height", {x({2, 9, 17, 1}), x({9, 5, 5, 1})},
+            [=](In t) { return conv_transpose2d(t[0], t[1], tall); });
+  table.add("conv", "few pixels", {x({1, 21, 1, 7}), x({37, 21, 1, 3}), x({37})}, [](In t) {
+    return relu(conv2d(t[0], t[1], t[2], {{1, 2}, {0, 1}, {}, 1, {}, {}}));
+  });
   // Sums of hundreds of products, scaled to size 1.
   const Shape images{4, 64, 12, 13};
   table.add("conv", "3x3 of many channels", {x(images), x({64, 64, 3, 3}), x({64})}, [](In t) {

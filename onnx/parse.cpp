@@ -94,7 +94,8 @@ void set_type(Port& port, const ::onnx::TypeProto& type) {
   for (const auto& d : type.tensor_type().shape().dim()) {
     Dimension dimension;
     if (d.has_dim_value() && d.dim_value() >= 0) dimension.size = d.dim_value();
-    if (d.has_dim_param()) dimension.name = d.dim_param();
+    // What makers write for "unknown" is no name: two such sizes need not be equal.
+    if (d.has_dim_param() && d.dim_param() != "?") dimension.name = d.dim_param();
     port.shape->push_back(dimension);
   }
 }

@@ -10,15 +10,37 @@
 namespace heddle::onnx {
 namespace {
 
-constexpr int64_t largest_folded = int64_t{1} << 16;  // elements
+constexpr int64_t largest_folded = int64_t{1} << 16;  // elements, whatever becomes of them
+constexpr int64_t largest_moved = int64_t{1} << 24;   // elements, of what is only moved
 constexpr size_t kept_by_content = size_t{1} << 16;   // bytes
 
-bool small(const std::vector<Value>& inputs) {
+int64_t elements_of(const std::vector<Value>& inputs) {
   int64_t elements = 0;
   for (const Value& value : inputs) {
     if (value.is_tensor()) elements += value.shape().numel();
   }
-  return elements <= largest_folded;
+  return elements;
+}
+
+bool small(const std::vector<Value>& inputs) { return elements_of(inputs) <= largest_folded; }
+
+size_t bytes_of(const HostTensor& host) { return host.bytes ? host.bytes->size() : 0; }
+
+bool same(const HostTensor* a, const HostTensor& b) {
+  if (!a) return b.type == Type::none;
+  return a->type == b.type && a->shape == b.shape && a->bytes && b.bytes &&
+         (a->bytes == b.bytes || (a->bytes->size() <= kept_by_content && *a->bytes == *b.bytes));
+}
+
+// Whether results hold no more than inputs did, as the first of these did: weights moved, not unpacked.
+bool as_packed(const std::vector<HostTensor>& results, const std::vector<const HostTensor*>& inputs) {
+  size_t before = 0, after = 0;
+  for (const HostTensor* input : inputs) before += input ? bytes_of(*input) : 0;
+  for (const HostTensor& result : results) {
+    after += bytes_of(result);
+    if (inputs.empty() || !inputs[0] || result.type != inputs[0]->type) return false;
+  }
+  return after <= before;
 }
 
 // Whether all inputs that are there are such tensors.
@@ -27,10 +49,14 @@ bool all(const std::vector<Value>& inputs, const Test& test) {
   return std::ranges::all_of(inputs, [&](const Value& v) { return !v.present() || (v.is_tensor() && test(v)); });
 }
 
-std::vector<HostTensor> folded(const Op& op, const NodeView& view, const std::vector<Value>& inputs) {
+std::vector<const HostTensor*> hosts_of(const std::vector<Value>& inputs) {
   std::vector<const HostTensor*> hosts;
   for (const Value& value : inputs) hosts.push_back(value.present() ? &value.host() : nullptr);
-  return op.fold(HostCall(view, std::move(hosts)));
+  return hosts;
+}
+
+std::vector<HostTensor> folded(const Op& op, const NodeView& view, const std::vector<Value>& inputs) {
+  return op.fold(HostCall(view, hosts_of(inputs)));
 }
 
 // How many of a graph's own nodes and outputs read a name.
@@ -78,6 +104,21 @@ Tensor Constants::tensor(const HostTensor& host) {
   // A constant without memory costs nothing to make again, and belongs to the graph that it is made in.
   if (!host.uniform()) by_content_.emplace(head + *host.bytes, Kept{host, tensor});
   return tensor;
+}
+
+std::vector<HostTensor> Constants::folded(const Node& node, const std::vector<const HostTensor*>& inputs,
+                                          const std::function<std::vector<HostTensor>()>& fold) {
+  const auto found = by_node_.find(&node);
+  if (found != by_node_.end() && std::ranges::equal(inputs, found->second.inputs, same)) return found->second.results;
+  Folded made;
+  int64_t elements = 0;
+  for (const HostTensor* input : inputs) {
+    made.inputs.push_back(input ? *input : HostTensor());
+    if (input) elements += input->shape.numel();
+  }
+  made.results = fold();
+  if (elements > largest_folded && !as_packed(made.results, inputs)) made.results.clear();
+  return by_node_.insert_or_assign(&node, std::move(made)).first->second.results;
 }
 
 const Value* Environment::find(const std::string& name) const {
@@ -150,8 +191,12 @@ std::vector<Value> Walk::row(const Op& op, const NodeView& view, std::vector<Val
 
 std::vector<Value> Walk::checked_row(const Op& op, const NodeView& view, std::vector<Value> inputs,
                                      const Environment& here) {
-  if (op.fold && small(inputs) && all(inputs, [](const Value& v) { return v.is_fixed(); })) {
-    std::vector<HostTensor> hosts = folded(op, view, inputs);
+  // A function's node stands for several, by the attributes that it is called with: nothing of it is kept.
+  const bool keeps = here.bound == nullptr;
+  if (op.fold && elements_of(inputs) <= (keeps ? largest_moved : largest_folded) &&
+      all(inputs, [](const Value& v) { return v.is_fixed(); })) {
+    const auto fold = [&] { return folded(op, view, inputs); };
+    std::vector<HostTensor> hosts = keeps ? constants_.folded(view.node(), hosts_of(inputs), fold) : fold();
     std::vector<Value> results;
     for (HostTensor& host : hosts) results.push_back(Value::fixed(std::move(host)));
     if (!results.empty()) return results;  // else what this node does is not for the host

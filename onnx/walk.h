@@ -6,6 +6,7 @@
 // Thread safety: a walk belongs to its thread; Constants may be shared by walks one after the other.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -20,11 +21,16 @@ namespace heddle::onnx {
 using CustomOp = Callable<std::vector<Tensor>(const NodeView& node, const std::vector<Tensor>& inputs)>;
 using CustomOps = std::map<std::pair<std::string, std::string>, CustomOp>;  // by domain and op
 
-// Tensors of the file on the device, kept from walk to walk.
+// What the file alone says: its tensors on the device, and what nodes make of them on the host, kept from walk to walk.
 class Constants {
  public:
   explicit Constants(DeviceContext& device) : device_(device) {}
   Tensor tensor(const HostTensor& host);
+  // Results of a node whose inputs are of the file, by `fold` once for the same inputs: weights that it puts together
+  // or cuts are made, and go to the device, once. Nothing where large inputs would become larger or of another type:
+  // they stay as packed as they are.
+  std::vector<HostTensor> folded(const Node& node, const std::vector<const HostTensor*>& inputs,
+                                 const std::function<std::vector<HostTensor>()>& fold);
   DeviceContext& device() const { return device_; }
 
  private:
@@ -32,7 +38,11 @@ class Constants {
     HostTensor host;  // so that its bytes stay where they are
     Tensor tensor;
   };
+  struct Folded {
+    std::vector<HostTensor> inputs, results;
+  };
   DeviceContext& device_;
+  std::unordered_map<const Node*, Folded> by_node_;
   std::map<std::pair<const void*, std::string>, Kept> by_place_;
   std::map<std::string, Kept> by_content_;
 };

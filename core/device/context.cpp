@@ -8,6 +8,8 @@
 #include <mutex>
 #include <span>
 
+#include "heddle/core/base/across_runs.h"
+#include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/host_epoch.h"
 #include "heddle/core/base/host_span.h"
@@ -295,11 +297,28 @@ std::vector<KernelId> DeviceContext::State::found_or_made(const std::vector<cons
   });
 }
 
+namespace {
+
+// Counts the kernels that an earlier process compiled, and marks the others.
+void note_kernels(std::span<const KernelSource* const> made, uint64_t driver) {
+  const DiskCache marks("compiled", driver);
+  for (const KernelSource* kernel : made) {
+    const std::string identity = fmt::format("{:016x}", kernel->hash());
+    if (marks.load(identity))
+      across_runs::count_known_kernel();
+    else
+      marks.store(identity, "1", 1, kernel->name);
+  }
+}
+
+}  // namespace
+
 std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSource*>& sources) {
   return state_->found_or_made(sources, [this](std::span<const KernelSource* const> part) {
     std::vector<KernelId> made =
         part.size() == 1 ? std::vector<KernelId>{state_->device->compile(*part[0])} : state_->device->compile_all(part);
     state_->counters.kernels_compiled += made.size();
+    if (across_runs::on()) note_kernels(part, caps().driver_hash);
     return made;
   });
 }

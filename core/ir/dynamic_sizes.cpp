@@ -3,7 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string_view>
 
+#include "heddle/core/base/across_runs.h"
+#include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/hash.h"
 #include "heddle/core/ir/groups.h"
 #include "heddle/core/op/attrs.h"
@@ -11,6 +17,10 @@
 
 namespace heddle {
 namespace {
+
+std::string_view bytes_of(const std::vector<uint64_t>& words) {
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint64_t)};
+}
 
 uint16_t all_of(const Shape& shape) { return static_cast<uint16_t>((1u << shape.rank()) - 1); }
 uint16_t bit(int d) { return static_cast<uint16_t>(1u << d); }
@@ -110,6 +120,33 @@ bool group_varies(const ScheduledGraph& scheduled, const Group& group) {
   return false;
 }
 
+// Words in a file: how many keys have kernels of their own, their hashes, the first key, the positions that varied.
+void ShapeFamilies::load(Family& family) {
+  if (!across_runs::on()) return;
+  const std::optional<std::vector<uint8_t>> kept = DiskCache("sizes", 0).load(bytes_of(family.skeleton));
+  if (!kept || kept->size() % sizeof(uint64_t) != 0) return;
+  std::vector<uint64_t> words(kept->size() / sizeof(uint64_t));
+  std::memcpy(words.data(), kept->data(), kept->size());
+  const size_t length = family.skeleton.size();
+  if (words.empty() || words[0] > specialised || words.size() < 1 + words[0] + length) return;
+  const auto key = words.begin() + 1 + static_cast<ptrdiff_t>(words[0]), places = key + static_cast<ptrdiff_t>(length);
+  if (std::any_of(places, words.end(), [&](uint64_t at) { return at >= length; })) return;
+  family.own.assign(words.begin() + 1, key);
+  family.first.assign(key, places);
+  for (auto at = places; at != words.end(); ++at) family.varied[*at] = true;
+}
+
+void ShapeFamilies::store(const Family& family) {
+  if (!across_runs::on()) return;
+  std::vector<uint64_t> words{family.own.size()};
+  words.insert(words.end(), family.own.begin(), family.own.end());
+  words.insert(words.end(), family.first.begin(), family.first.end());
+  for (size_t at = 0; at < family.varied.size(); ++at) {
+    if (family.varied[at]) words.push_back(at);
+  }
+  DiskCache("sizes", 0).store(bytes_of(family.skeleton), words.data(), words.size() * sizeof(uint64_t));
+}
+
 void ShapeFamilies::clear() {
   by_hash_.clear();
   families_.clear();
@@ -135,21 +172,23 @@ std::vector<uint16_t> ShapeFamilies::note(const Capture& captured, DynamicShapes
       by_hash_.erase(std::find_if(first, past, [&](const auto& entry) { return entry.second == last; }));
       families_.erase(last);
     }
-    families_.push_front({std::move(skeleton),
-                          captured.key,
-                          std::vector<bool>(captured.key.size(), false),
-                          {hash_words(captured.key)},
-                          hash});
+    families_.push_front({std::move(skeleton), captured.key, std::vector<bool>(captured.key.size(), false), {}, hash});
     by_hash_.emplace(hash, families_.begin());
-    return {};
+    load(families_.front());
+  } else {
+    families_.splice(families_.begin(), families_, known->second);
   }
-  families_.splice(families_.begin(), families_, known->second);
   Family& family = families_.front();
-  if (family.seen.size() <= specialised) family.seen.insert(hash_words(captured.key));
+  const uint64_t sizes = hash_words(captured.key);
+  if (std::find(family.own.begin(), family.own.end(), sizes) != family.own.end()) return {};
+  bool changed = false;
   for (size_t at = 0; at < captured.key.size(); ++at) {
-    if (captured.key[at] != family.first[at]) family.varied[at] = true;
+    if (captured.key[at] != family.first[at] && !family.varied[at]) family.varied[at] = changed = true;
   }
-  if (family.seen.size() <= specialised) return {};
+  const bool gets_own = family.own.size() < specialised;
+  if (gets_own) family.own.push_back(sizes);
+  if (changed || gets_own) store(family);
+  if (gets_own) return {};
   marks.assign(captured.order.size(), 0);
   for (const KeySize& size : captured.sizes) marks[size.node] |= family.varied[size.at] ? size.which : 0;
   return marks;

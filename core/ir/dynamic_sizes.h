@@ -5,6 +5,7 @@
 // gets, from the third on, kernels that do not depend on those that differed: schedules are picked for a nominal size,
 // edges are guarded, every number has a name of its own. What does not vary stays as it was. So batch and sequence
 // length may vary without compilation from the fourth set on.
+// Across runs (core/base/across_runs.h) families are kept in the user's cache folder, so that processes count as one.
 // Invariants: the marks only choose kernels; results are right whatever they say. They follow from structure and
 // position, never from a value. Thread safety: ShapeFamilies is used under the device's lock; the rest are pure
 // functions.
@@ -12,7 +13,6 @@
 
 #include <cstdint>
 #include <list>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -51,11 +51,15 @@ class ShapeFamilies {
     std::vector<uint64_t> skeleton;  // the key with its sizes left out
     std::vector<uint64_t> first;     // a key of it
     std::vector<bool> varied;        // by position in the key
-    std::set<uint64_t> seen;         // hashes of keys, as many as matter
+    std::vector<uint64_t> own;       // hashes of the keys that have kernels of their own
     uint64_t hash = 0;
   };
   static constexpr size_t most_families = 512;
   static constexpr size_t specialised = 2;  // sets of sizes that get kernels of their own
+
+  // What an earlier process kept of it; only across_runs::on().
+  static void load(Family& family);
+  static void store(const Family& family);
 
   std::list<Family> families_;  // latest first
   std::unordered_multimap<uint64_t, std::list<Family>::iterator> by_hash_;

@@ -45,8 +45,7 @@ class ConvLowering {
     options.extra_buffers = e_.buffers();
     options.extra_constants = e_.constant_params();
     options.dropped_buffers = {"dst"};
-    ConvProblem picked = p_;
-    if (dimension_varies(in_.scheduled.graph.nodes[node_.inputs[0]], 0)) picked.N = nominal_batch;
+    const ConvProblem picked = nominal_problem();
     options.tunables = weight_grad_ ? pick_conv_weight_grad(in_.caps, picked) : pick_conv(in_.caps, picked);
 
     LoweredKernel kernel;
@@ -66,6 +65,30 @@ class ConvLowering {
   }
 
  private:
+  // What a schedule is picked for: sizes that vary have others in their place. Maps of many channels are small ones.
+  ConvProblem nominal_problem() const {
+    ConvProblem p = p_;
+    const IrNode& x = in_.scheduled.graph.nodes[node_.inputs[0]];
+    if (dimension_varies(x, 0)) p.N = nominal_batch;
+    if (weight_grad_) return p;
+    const int rank = ConvAttrs(node_.attrs).rank(), first = p_.last ? 1 : 2;
+    const int64_t size = std::clamp<int64_t>(4096 / (p.G * std::max(p.CG, p.OG)), 16, nominal_size);
+    const bool forward = p.kind == ConvProblem::Kind::forward;
+    ConvProblem whole = conv_problem(in_.scheduled.graph, node_);
+    const bool merged = (turned_ ? turned(whole.in) : whole.in) != p.in;
+    for (int i = 0; i < rank; ++i) {
+      if (!dimension_varies(x, first + i) && !dimension_varies(node_, first + i)) continue;
+      const auto d = static_cast<size_t>(3 - rank + i);
+      whole.in[d] = forward ? size * whole.stride[d] : size;
+      whole.out[d] = forward ? size : size * whole.stride[d];
+    }
+    if (turned_) turn_sizes(whole);
+    if (merged) whole.in = whole.out = {1, 1, whole.in[0] * whole.in[1] * whole.in[2]};
+    p.in = whole.in;
+    p.out = whole.out;
+    return p;
+  }
+
   std::vector<EpilogueBlock> blocks() const {
     const int rank = ConvAttrs(node_.attrs).rank();
     if (weight_grad_) return {{node_.shape.rank() - rank - 2, "run"}, {1, "och"}, {1, "ich"}, {rank, "tap"}};
@@ -83,10 +106,25 @@ class ConvLowering {
     w.c = forward ? view.c : view.n;
     w.group = view.n * (forward ? p_.OG : p_.CG);
     w.space = view.space;
+    turn(x, w);
     merge_positions(x);
     p_.x_w1 = (p_.in[2] == 1 || x.space[2] == 1) && none_negative(a_.view);
     describe_weights(w);
     return conv_constants(p_, x, w);
+  }
+
+  static Extent3 turned(const Extent3& e) { return {e[2], e[0], e[1]}; }
+  static void turn_sizes(ConvProblem& p) {
+    for (Extent3* e : {&p.in, &p.out, &p.kernel, &p.stride, &p.dilation, &p.pad}) *e = turned(*e);
+  }
+
+  // A signal that lies along the height of images of width 1: schedules look for neighbours along the width.
+  void turn(ConvImages& x, ConvWeights& w) {
+    turned_ = p_.in[2] == 1 && p_.out[2] == 1 && p_.kernel[2] == 1 && p_.pad[2] == 0 && p_.in[1] > 1;
+    if (!turned_) return;
+    turn_sizes(p_);
+    x.space = turned(x.space);
+    w.space = turned(w.space);
   }
 
   // A kernel of one position reads images whose rows follow without gaps as one long row.
@@ -122,6 +160,7 @@ class ConvLowering {
   const IrNode& node_;
   ConvProblem p_;
   const bool weight_grad_;
+  bool turned_ = false;  // depth, height and width are (1, depth, height) of the vertex
   const KernelFile& file_;
   Emitter e_;
   Operand a_, b_;

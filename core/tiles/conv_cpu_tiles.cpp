@@ -175,6 +175,29 @@ Row pick_rows(const ConvProblem& p) {
   return row;
 }
 
+// Few pixels of long sums: each weight is used so few times that copying it costs as much as using it.
+constexpr int64_t few_pixels = 8;
+constexpr int64_t small_work = 1 << 17;  // multiply-adds
+
+bool has_few_pixels(const ConvProblem& p) {
+  return p.kind == ConvProblem::Kind::forward && p.w_k1 && p.w_c1 && p.kernel[0] == 1 &&
+         p.N * p.out[0] * p.out[1] * p.out[2] <= few_pixels && p.CG * conv_taps(p) >= 16;
+}
+
+Row pick_dots(const Caps& caps, const ConvProblem& p) {
+  const int64_t cores = std::max<int64_t>(1, caps.compute_units);
+  Row row{{"SCHEDULE", dots}, {"VW", 16}, {"NV", 2}, {"MR", p.N * p.out[0] * p.out[1] * p.out[2]},
+          {"W_K1", 1},        {"W_C1", 1}};
+  row["CB"] = choice_at_least("conv", "CB", std::max<int64_t>(p.CG, 4));
+  while (row["CB"] > 4 && row["MR"] * row["CB"] * conv_taps(p) > cached_floats) row["CB"] /= 2;
+  // Each group copies the pixels: a few for each core, that they finish together. What takes less time than another
+  // thread needs to wake up is one group's, as far as it goes.
+  const bool small = p.G * p.OG * p.CG * conv_taps(p) * row["MR"] <= small_work;
+  if (small) row["NV"] = 4;
+  row["NO"] = choice_at_most("conv", "NO", std::max<int64_t>(1, ceil_div(p.OG, (small ? 1 : 2 * cores) * row["NV"])));
+  return row;
+}
+
 // Does the body take these values? A kernel or dilation of extreme size fits no packed array.
 bool accepted(const char* body, const ConvProblem& p, Row row) {
   add_conv_facts(row, p);
@@ -184,6 +207,9 @@ bool accepted(const char* body, const ConvProblem& p, Row row) {
 }  // namespace
 
 Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
+  if (has_few_pixels(p)) {
+    if (const Row row = pick_dots(caps, p); accepted("conv", p, row)) return row;
+  }
   if (p.OG < 4) return pick_rows(p);
   if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
   if (conv_taps(p) == 1 && p.stride[1] * p.stride[2] > 1 && p.OG >= 16 && p.CG <= 512) {

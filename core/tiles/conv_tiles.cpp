@@ -127,6 +127,8 @@ std::string conv_algorithm(const Bindings& t) {
       return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
     case pointwise:
       return fmt::format("pointwise_{}x{}", value("MR"), value("NV") * value("VW"));
+    case dots:
+      return fmt::format("dots_{}x{}", value("MR"), value("VW"));
     default:
       return "lanes";
   }

@@ -25,7 +25,7 @@ int64_t pick_conv_parts(const Caps& caps, const ConvProblem& problem);
 int64_t conv_loop_iterations(const ConvProblem& problem, const Bindings& tunables);
 
 // What a schedule does, for people: "winograd_8x32", "pointwise_8x32", "packed_14x32", "tiles_64x64", "registers_8x4",
-// "rows", "lanes".
+// "dots_4x16", "rows", "lanes".
 std::string conv_algorithm(const Bindings& tunables);
 
 }  // namespace heddle

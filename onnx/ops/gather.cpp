@@ -40,7 +40,18 @@ int64_t product(const Shape& shape, int from, int to) {
 
 void gather(Call& c) {
   const Tensor x = c.tensor(0);
-  c.out(take(x, c.tensor(1), c.axis(c.integer("axis", 0), x.rank())), c.type(0));
+  const int axis = c.axis(c.integer("axis", 0), x.rank());
+  if (c.value(1).is_fixed() && c.shape(1).numel() == 1) {
+    const int64_t size = x.dim(axis), written = c.whole(1), at = written < 0 ? written + size : written;
+    if (at >= 0 && at < size) {  // one place that the file names is a view
+      Shape shape;
+      for (int d = 0; d < axis; ++d) shape.push_back(x.dim(d));
+      for (int d = 0; d < c.rank(1); ++d) shape.push_back(1);
+      for (int d = axis + 1; d < x.rank(); ++d) shape.push_back(x.dim(d));
+      return c.out(heddle::reshape(heddle::narrow(x, axis, at, 1), shape), c.type(0));
+    }
+  }
+  c.out(take(x, c.tensor(1), axis), c.type(0));
 }
 
 void gather_elements(Call& c) {

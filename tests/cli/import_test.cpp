@@ -64,6 +64,51 @@ TEST_F(Import, WritesOneFileThatRunsAlike) {
   }
 }
 
+// Files of several sizes, parts of one file, and what a call hands to the next one.
+TEST_F(Import, CallsFollowEachOther) {
+  const auto lines = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"run", net});
+    arguments.insert(arguments.end(), {"--output", folder / "calls", "--device", "reference:0", "--json"});
+    const Finished done = test::run_heddle(arguments);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return std::count(done.out.begin(), done.out.end(), '\n');
+  };
+  const auto first = [&](const std::string& file, size_t at) {
+    float y = 0;
+    std::memcpy(&y, data::read_npy(folder / file).bytes.data() + at * sizeof y, sizeof y);
+    return y;
+  };
+  data::write_npy(folder / "two.npy", data::Array::of<float>(std::vector<float>(2 * n, 3), {2, n}));
+  EXPECT_EQ(lines({"--input", "x=" + (folder / "x.npy"), "--input", "x=" + (folder / "two.npy")}), 2);
+  EXPECT_EQ(data::read_npy(folder / "calls/1/out_y.npy").shape, (Shape{2, n}));
+  EXPECT_EQ(first("calls/1/out_y.npy", n + 5), 3 * 2.5f);
+
+  std::vector<float> three(3 * n);
+  for (size_t i = 0; i < three.size(); ++i) three[i] = static_cast<float>(i / n + 1);
+  data::write_npy(folder / "three.npy", data::Array::of<float>(three, {3, 1, n}));
+  EXPECT_EQ(lines({"--input", "x=" + (folder / "three.npy"), "--each", "x"}), 3);
+  EXPECT_EQ(first("calls/2/out_y.npy", 4), 3 * 2.0f);
+
+  const Wire a = port("a", f32, {1}), s = port("s", f32, {1}), t = port("t", f32, {1});
+  const std::string sums = write("sums.onnx", model(graph({node("Add", {"a", "s"}, {"t"})}, {a, s}, {t})));
+  data::write_npy(folder / "a.npy", data::Array::of<float>({1, 10, 100}, {3, 1}));
+  data::write_npy(folder / "s.npy", data::Array::of<float>({5}, {1}));
+  const std::vector<std::string> summing{
+      "run",    sums, "--input",  "a=" + (folder / "a.npy"), "--input",  "s=" + (folder / "s.npy"),
+      "--each", "a",  "--output", folder / "calls",          "--device", "reference:0"};
+  std::vector<std::string> arguments = summing;
+  arguments.insert(arguments.end(), {"--carry", "t=s"});
+  EXPECT_EQ(test::run_heddle(arguments).exit_code, 0);
+  EXPECT_EQ(first("calls/2/t.npy", 0), 116);
+  arguments.back() = "t=none";
+  test::expect_user_error(arguments, "the model has no input none");
+  arguments.back() = "t=a";
+  test::expect_user_error(arguments, "values of its own");
+  arguments = summing;
+  arguments.insert(arguments.end(), {"--input", "s=" + (folder / "s.npy")});
+  test::expect_user_error(arguments, "2 values, another one 3");
+}
+
 TEST_F(Import, NothingIsWrittenOfWhatCannotRun) {
   const Finished run = test::run_heddle({"import", mystery, "-o", folder / "m.heddle", "--json"});
   EXPECT_EQ(run.exit_code, 2);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -45,6 +46,40 @@ TEST_P(DynamicShapesTest, LengthsCompileNothingAfterTheThird) {
   for (size_t i = 3; i < lengths.size(); ++i) EXPECT_EQ(compiled[i], 0u) << "length " << lengths[i];
   for (size_t i = 0; i < lengths.size(); ++i)
     EXPECT_NEAR(values[i], expected[i], 2e-4 * std::abs(expected[i])) << "length " << lengths[i];
+}
+
+// Pictures of many sizes through a small network: strides, depthwise and pointwise kernels, a transposed one.
+TEST_P(DynamicShapesTest, PicturesCompileNothingAfterTheThird) {
+  const auto filled = [](DeviceContext& d, const Shape& shape) {
+    std::vector<float> values(static_cast<size_t>(shape.numel()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7 % 19) * 0.05f - 0.4f;
+    return Tensor::from_vector(values, shape, &d);
+  };
+  const auto network = [&](DeviceContext& d, int64_t height, int64_t width) {
+    Tensor x = filled(d, {1, 3, height, width});
+    x = relu(conv2d(x, filled(d, {8, 3, 3, 3}), {.stride = {2, 2}, .padding = {1, 1}}));
+    x = relu(conv2d(x, filled(d, {8, 1, 5, 5}), {.padding = {2, 2}, .groups = 8}));
+    x = relu(conv2d(x, filled(d, {24, 8, 1, 1})));
+    x = conv2d(x, filled(d, {16, 24, 3, 3}), {.padding = {1, 1}});
+    return conv_transpose2d(x, filled(d, {16, 4, 2, 2}), {.stride = {2, 2}});
+  };
+  std::vector<uint64_t> compiled;
+  const int64_t sizes[][2] = {{32, 48}, {20, 64}, {44, 36}, {96, 128}, {16, 20}, {52, 100}, {128, 24}};
+  for (const auto& [height, width] : sizes) {
+    const uint64_t before = device().counters().kernels_compiled;
+    const std::vector<double> values = network(device(), height, width).to_doubles();
+    compiled.push_back(device().counters().kernels_compiled - before);
+    const std::vector<double> expected = network(heddle::device("reference:0"), height, width).to_doubles();
+    ASSERT_EQ(values.size(), expected.size());
+    double largest = 0, worst = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      largest = std::max(largest, std::abs(expected[i]));
+      worst = std::max(worst, std::abs(values[i] - expected[i]));
+    }
+    EXPECT_LE(worst, 1e-5 * largest) << height << " x " << width;
+  }
+  EXPECT_GT(compiled[0], 0u);
+  for (size_t i = 3; i < compiled.size(); ++i) EXPECT_EQ(compiled[i], 0u) << sizes[i][0] << " x " << sizes[i][1];
 }
 
 TEST_P(DynamicShapesTest, BatchesOfADataSetAreThoseOfTheHost) {

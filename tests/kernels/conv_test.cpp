@@ -309,6 +309,27 @@ TEST_P(ConvTest, Pointwise) {
   }
 }
 
+// In chunks of channels, channels that fill no block, pixels that fill no vector, borders, groups, no image whole.
+TEST_P(ConvTest, FewPixels) {
+  const Bindings few = {{"SCHEDULE", 7}, {"VW", width()}, {"MR", 3}, {"NV", 2}, {"NO", 2}, {"CB", 8}};
+  const Case shapes[] = {
+      {"signal", 1, 1, 21, 37, {1, 1, 7}, {1, 1, 3}, {1, 1, 2}, {1, 1, 1}, {0, 0, 1}, {0, 0, 1}},
+      {"images", 2, 1, 19, 5, {1, 3, 2}, {1, 3, 3}, {1, 2, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+      {"dilated groups", 2, 3, 33, 15, {1, 4, 5}, {1, 3, 2}, {1, 1, 3}, {1, 2, 3}, {0, 2, 3}, {0, 1, 1}},
+      {"one pixel", 1, 1, 40, 11, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+      {"depth", 1, 1, 3, 6, {3, 2, 2}, {1, 2, 2}, {2, 1, 1}, {1, 1, 1}, {1, 0, 1}, {1, 1, 0}},
+  };
+  check(shapes[0], Kind::forward, few);
+  if (!on_opencl()) return;  // never chosen elsewhere
+  for (const Case& c : shapes) check(c, Kind::forward, few);
+  for (const Case& c : {shapes[0], shapes[3]}) check(c, Kind::forward, {});
+  Options o;
+  o.layout = Layout{true, 3, 1};
+  o.a = DType::f16;
+  o.b = DType::bf16;
+  check(shapes[1], Kind::forward, few, o);
+}
+
 TEST_P(ConvTest, PickedSchedules) {
   for (const Kind kind : kinds) {
     for (const Case& c : {cases[0], cases[1], cases[4]}) check(c, kind, {});

@@ -4,6 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
+#include "heddle/core/base/across_runs.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/run/graph_cache.h"
 #include "heddle/data/buckets.h"
 #include "heddle/heddle.h"
 
@@ -90,6 +96,33 @@ TEST(DynamicShapes, AFixedShapeKeepsItsKernels) {
   const auto before = null_device().counters();
   EXPECT_EQ(gpt.train(2, 24), 0u);
   EXPECT_EQ(null_device().counters().steps_compiled, before.steps_compiled);
+}
+
+// Processes that follow each other count as one: what they forget in between stands in the cache folder.
+TEST(DynamicShapes, SizesOfEarlierRunsCount) {
+  const std::string folder = ::testing::TempDir() + "heddle_sizes";
+  const char* before = std::getenv("HEDDLE_CACHE_DIR");
+  const std::string kept = before ? before : "";
+  setenv("HEDDLE_CACHE_DIR", folder.c_str(), 1);
+  across_runs::set(true);
+  const auto next_run = [] {
+    const auto locked = null_device().lock();
+    graph_cache(null_device()).clear();
+    graph_cache(null_device()).families().clear();
+  };
+  Gpt gpt;
+  gpt.train(2, 77);
+  next_run();
+  gpt.train(2, 130);
+  next_run();
+  gpt.train(2, 16);
+  for (const int64_t length : {3, 64, 511, 77, 130}) {
+    next_run();
+    EXPECT_EQ(gpt.train(2, length), 0u) << length;
+  }
+  across_runs::set(false);
+  before ? setenv("HEDDLE_CACHE_DIR", kept.c_str(), 1) : unsetenv("HEDDLE_CACHE_DIR");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(DynamicShapes, MemoryIsThatOfTheLongest) {

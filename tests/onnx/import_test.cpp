@@ -129,6 +129,47 @@ TEST(OnnxImport, ShapesAreFoldedAndCallsCompile) {
   if (default_device().caps().target != Target::none) EXPECT_GT(fast.stats().replayed, 0u) << fast.stats().refusal;
 }
 
+// "?" says that a size is not known: it ties no others.
+TEST(OnnxImport, SizesThatAreCalledAQuestionMarkMayDiffer) {
+  const Model m = made(model(
+      graph({node("Relu", {"x"}, {"y"})}, {port("x", f32, {unnamed, unnamed})}, {port("y", f32, {unnamed, unnamed})})));
+  EXPECT_EQ(m.call({ones({2, 3})})[0].shape(), (Shape{2, 3}));
+}
+
+// Weights that nodes cut, put together and turn, too many for the arithmetic of shapes: made once, so a call reads the
+// same tensors as the call before. What would grow (a cast to doubles) is left to the device.
+TEST(OnnxImport, WeightsThatNodesMoveAreMadeOnce) {
+  constexpr int64_t rows = 300, columns = 250;
+  Floats values(rows * columns);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 97) - 48;
+  const auto place = [](const std::string& name, int64_t at) {
+    return tensor(name, i64, {1}, std::vector<int64_t>{at});
+  };
+  const Wire w = tensor("w", f32, {rows, columns}, values);
+  const Model m = made(model(
+      graph({node("Slice", {"w", "zero", "split"}, {"low"}), node("Slice", {"w", "split", "rows"}, {"high"}),
+             node("Concat", {"high", "low"}, {"turned"}, {attribute("axis", int64_t{0})}),
+             node("Transpose", {"turned"}, {"t"}), node("Cast", {"w"}, {"wide"}, {attribute("to", int64_t{11})}),
+             node("Gather", {"wide", "last"}, {"row"}), node("Cast", {"row"}, {"r"}, {attribute("to", int64_t{1})}),
+             node("MatMul", {"x", "t"}, {"p"}), node("MatMul", {"r", "t"}, {"q"}), node("Add", {"p", "q"}, {"y"})},
+            {port("x", f32, {1, columns})}, {port("y", f32, {1, rows})},
+            {w, place("zero", 0), place("split", 100), place("rows", rows), place("last", -1)})));
+  Floats wanted(rows);
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t from = (i + 100) % rows;
+    double sum = 0;
+    for (int64_t j = 0; j < columns; ++j) {
+      const auto last = static_cast<size_t>((rows - 1) * columns + j);
+      sum += (1 + values[last]) * values[static_cast<size_t>(from * columns + j)];
+    }
+    wanted[static_cast<size_t>(i)] = static_cast<float>(sum);
+  }
+  const Tensor in = ones({1, columns});
+  const auto fast = compile([&](const Tensor& t) { return m.call({t})[0]; });
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(fast(in).to_vector<float>(), wanted);
+  if (default_device().caps().target != Target::none) EXPECT_GT(fast.stats().replayed, 0u) << fast.stats().refusal;
+}
+
 TEST(OnnxImport, GradientsFlow) {
   const Model m = made(model(graph({node("Mul", {"x", "x"}, {"y"})}, {x}, {y})));
   Tensor in = input({3, -2});

@@ -87,12 +87,14 @@ Wire tensor(const std::string& name, int type, const std::vector<int64_t>& dims,
                 std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)));
 }
 
+constexpr int64_t unnamed = -1000;  // a dimension that is called "?"
 // A port; a dimension below 0 is called N, N1, ... by its number.
 inline Wire port(const std::string& name, int type, const std::vector<int64_t>& dims) {
   Wire shape;
   for (const int64_t dim : dims)
-    shape.message(1,
-                  dim < 0 ? Wire().text(2, "N" + std::to_string(-dim)) : Wire().number(1, static_cast<uint64_t>(dim)));
+    shape.message(1, dim == unnamed ? Wire().text(2, "?")
+                     : dim < 0      ? Wire().text(2, "N" + std::to_string(-dim))
+                                    : Wire().number(1, static_cast<uint64_t>(dim)));
   return Wire().text(1, name).message(
       2, Wire().message(1, Wire().number(1, static_cast<uint64_t>(type)).message(2, shape)));
 }

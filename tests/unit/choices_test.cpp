@@ -67,10 +67,11 @@ TEST(Choices, OfSchedulesHaveTheNumbersOfTheFiles) {
                                                {"stream", stream}}));
   }
   using namespace conv_schedules;
-  Numbers conv{{"lanes", lanes}, {"tiles", tiles},       {"packed", packed},      {"registers", registers},
-               {"rows", rows},   {"winograd", winograd}, {"pointwise", pointwise}};
+  Numbers conv{{"lanes", lanes}, {"tiles", tiles},       {"packed", packed},       {"registers", registers},
+               {"rows", rows},   {"winograd", winograd}, {"pointwise", pointwise}, {"dots", dots}};
   EXPECT_EQ(schedules_of("conv"), conv);
   conv.erase("pointwise");
+  conv.erase("dots");
   EXPECT_EQ(schedules_of("conv_weight_grad"), conv);
 }
 
