@@ -13,7 +13,6 @@ it. Exit code: 0, or 2 with one line when something is missing.
 """
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -158,18 +157,8 @@ def speed(args):
 def perplexity(args):
     made, _, _ = Heddle(args).run("--prompt-file", args.text, "--perplexity", str(args.window), "--tokens", str(args.tokens))
     print(f"perplexity here: {made['perplexity']:.4f} over {made['scored_tokens']} tokens in windows of {args.window}")
-    llama = LlamaCpp(args.model, args.threads, 2 * args.window)
-    tokens, total, count = made["prompt"], 0.0, 0
-    for first in range(0, len(tokens), args.window):
-        window = tokens[first:first + args.window]
-        for i in range(1, len(window)):
-            # The next token is made the likeliest; what is told is its probability before that.
-            answer = llama.complete(window[:i], 1, cache=True, logprobs=1, logit_bias=[[window[i], 1000.0]])
-            entry = answer["choices"][0]["logprobs"]["content"][0]
-            if entry["id"] != window[i]:
-                fail(f"llama.cpp took token {entry['id']} instead of {window[i]}")
-            total, count = total - entry["logprob"], count + 1
-    theirs = math.exp(total / count)
+    from llama_native import perplexity as native
+    theirs, count = native(args.model, made["prompt"], args.window, args.threads)
     print(f"perplexity there: {theirs:.4f} over {count} tokens; here / there {made['perplexity'] / theirs:.4f}")
 
 

@@ -153,7 +153,7 @@ Gguf Gguf::map(const std::string& path) { return of(FileBytes::map(path, "gguf")
 Gguf Gguf::of(FileBytes file, const std::string& path) {
   Gguf result;
   result.path_ = path;
-  result.file_ = std::move(file);
+  result.file_ = std::make_shared<const FileBytes>(std::move(file));
   GgufReader(result).read();
   return result;
 }

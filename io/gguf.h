@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,6 +87,8 @@ class Gguf {
   // Null where there is none; at() throws IoError that names the key.
   const GgufValue* find(std::string_view key) const;
   const GgufValue& at(std::string_view key) const;
+  // What all views are into; who keeps them keeps it.
+  const std::shared_ptr<const FileBytes>& file() const { return file_; }
   // In the order of the file.
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
   const GgufTensor* find_tensor(std::string_view name) const;
@@ -94,7 +97,7 @@ class Gguf {
   friend class GgufReader;
 
   std::string path_;
-  FileBytes file_;
+  std::shared_ptr<const FileBytes> file_;
   uint32_t version_ = 0;
   uint64_t alignment_ = 32;
   Metadata metadata_;

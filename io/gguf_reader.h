@@ -20,7 +20,7 @@ uint64_t gguf_scalar_bytes(GgufType type);
 
 class GgufReader {
  public:
-  explicit GgufReader(Gguf& result) : result_(result), file_(result.file_.bytes()) {}
+  explicit GgufReader(Gguf& result) : result_(result), file_(result.file_->bytes()) {}
   void read();
 
  private:

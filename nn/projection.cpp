@@ -7,7 +7,8 @@
 
 namespace heddle::nn {
 
-Projection::Projection(Weight given, const Shape& shape) : Module("Projection"), packed_(given.packed) {
+Projection::Projection(Weight given, const Shape& shape)
+    : Module("Projection"), packed_(given.packed), rounds_(given.rounds) {
   const Shape expected = packed_ ? packed_shape(shape, *packed_) : shape;
   if (given.values.shape() != expected) {
     throw ShapeError(fmt::format("[Projection] the weight is {}, expected {}{}", given.values.shape().str(),
@@ -20,7 +21,8 @@ Projection::Projection(Weight given, const Shape& shape) : Module("Projection"),
 }
 
 Tensor Projection::forward(const Tensor& x) {
-  return packed_ ? matmul_packed(x, weight, *packed_) : matmul(x, transpose(weight));
+  if (!packed_) return matmul(x, transpose(weight));
+  return matmul_packed(rounds_ ? rounded_to_8_bits(x, *packed_) : x, weight, *packed_);
 }
 
 Tensor Projection::rows(const Tensor& indices) const {

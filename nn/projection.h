@@ -19,6 +19,7 @@ namespace heddle::nn {
 struct Weight {
   Tensor values;                   // floating; packed: whole blocks, (out, bytes of a row) u8
   std::optional<GgmlType> packed;  // how; none for floating values
+  bool rounds = false;             // packed: inputs are rounded to 8 bits (rounded_to_8_bits())
 };
 // The weight of a name and a shape: where a model's first values come from. The shape is that of the values that are
 // meant, packed or not.
@@ -39,6 +40,7 @@ class Projection : public Module {
 
  private:
   std::optional<GgmlType> packed_;
+  bool rounds_;
 };
 
 }  // namespace heddle::nn

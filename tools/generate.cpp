@@ -40,7 +40,7 @@ struct Options {
   std::vector<std::string> stop;
   int64_t beams = 1, repeat = 1, window = 0;
   double length_penalty = 1;
-  bool greedy = false, no_cache = false, json = false;
+  bool greedy = false, no_cache = false, json = false, round_inputs = false;
 };
 
 struct LoadedModel {
@@ -51,11 +51,12 @@ struct LoadedModel {
 
 bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
 
-// Blocks stay packed unless a precision is asked for. The file is closed before anything is generated.
+// Blocks stay packed unless a precision is asked for; where the device reads the host's memory, in the mapped file.
 LoadedModel load_gguf(const Options& o, DeviceContext& device) {
   const Gguf file = Gguf::map(o.model);
   const data::GgufTokenizer read = data::tokenizer_of(file, o.model);
-  const auto how = o.precision.empty() ? nn::GgufWeights::packed : nn::GgufWeights::unpacked;
+  const auto packed = o.round_inputs ? nn::GgufWeights::rounded : nn::GgufWeights::packed;
+  const auto how = o.precision.empty() ? packed : nn::GgufWeights::unpacked;
   const auto model = std::make_shared<nn::Llama>(nn::load_llama(file, o.model, device, how));
   LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.begins ? read.begin : std::nullopt, read.end};
   if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
@@ -66,6 +67,7 @@ LoadedModel load_gguf(const Options& o, DeviceContext& device) {
 
 LoadedModel load(const Options& o, DeviceContext& device) {
   if (is_gguf(o.model)) return load_gguf(o, device);
+  if (o.round_inputs) throw ValueError("[generate] --round-inputs is about packed blocks: it needs a GGUF file");
   const train::ModelFile file = train::read_model_file(o.model, device);
   const auto description = file.metadata.find("model");
   if (description == file.metadata.end())
@@ -309,6 +311,11 @@ void add_generate(Cli& cli) {
                    "Weights and cache in f32, f16 or bf16; default: what the model was trained in, of a GGUF file its "
                    "packed blocks")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command
+      ->add_flag("--round-inputs", o.round_inputs,
+                 "Of a GGUF file: what is multiplied with packed blocks is rounded to 8 bits first, as llama.cpp does; "
+                 "for its tokens, where they differ")
+      ->excludes("--precision");
   command->add_option("--repeat", o.repeat, "With --json: so many times in all, each with its times; without beams")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

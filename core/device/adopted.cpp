@@ -67,12 +67,12 @@ Adopted adopt_memory(DeviceContext& context, void* memory, uint64_t bytes, HostU
   }
 }
 
-StoragePtr adopt_constant(DeviceContext& context, const void* memory, uint64_t bytes) {
+StoragePtr adopt_constant(DeviceContext& context, const void* memory, uint64_t bytes, Callable<void()> release) {
   const DeviceContext::Locked locked = context.lock();
   auto* const constant = dynamic_cast<ConstantMemory*>(&locked.device);
   const BufferId buffer = constant != nullptr ? constant->adopt_constant(memory, bytes) : BufferId::none;
   if (buffer == BufferId::none) return nullptr;
-  return std::make_shared<AdoptedStorage>(context, Allocation{buffer, 0, bytes, bytes}, [] {});
+  return std::make_shared<AdoptedStorage>(context, Allocation{buffer, 0, bytes, bytes}, std::move(release));
 }
 
 void* host_address(Storage& storage) {

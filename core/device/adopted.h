@@ -23,8 +23,10 @@ struct Adopted {
 // storage is null, or after an exception.
 Adopted adopt_memory(DeviceContext& context, void* memory, uint64_t bytes, HostUse use, Callable<void()> release);
 
-// A storage over memory that nothing writes (ConstantMemory). Null: the device would copy it.
-StoragePtr adopt_constant(DeviceContext& context, const void* memory, uint64_t bytes);
+// The same of memory that nothing writes (ConstantMemory). Null: the device would copy it. Who records with it gives it
+// a view that does not begin at its first byte: such a view is never assigned in place (View::is_dense()).
+StoragePtr adopt_constant(
+    DeviceContext& context, const void* memory, uint64_t bytes, Callable<void()> release = [] {});
 
 // Where its first byte lies, after waiting for what was submitted; null: not at an address of the host.
 void* host_address(Storage& storage);

@@ -14,6 +14,8 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/shortened.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/functions/linalg/packed.h"
+#include "heddle/io/file_tensor.h"
 
 namespace heddle::nn {
 namespace {
@@ -157,7 +159,7 @@ DType dtype_of(GgmlType type) {
   return type == GgmlType::bf16 ? DType::bf16 : DType::f32;
 }
 
-Weight weight_of(const GgufTensor& tensor, int64_t heads, DeviceContext* device, GgufWeights how) {
+Weight weight_of(const Gguf& file, const GgufTensor& tensor, int64_t heads, DeviceContext& device, GgufWeights how) {
   std::span<const uint8_t> bytes = tensor.bytes;
   std::vector<uint8_t> turned;
   if (heads > 0) bytes = turned = in_halves(bytes, tensor.shape[0], heads);
@@ -165,15 +167,15 @@ Weight weight_of(const GgufTensor& tensor, int64_t heads, DeviceContext* device,
   if (how == GgufWeights::unpacked) {
     std::vector<float> values(static_cast<size_t>(tensor.shape.numel()));
     dequantise(tensor.type, bytes, values);
-    return {Tensor::from_vector(values, tensor.shape, device), {}};
+    return {Tensor::from_vector(values, tensor.shape, &device), {}};
   }
-  if (!blocks) {
-    return {Tensor::from_bytes(bytes.data(), static_cast<size_t>(tensor.shape.numel()), dtype_of(tensor.type),
-                               tensor.shape, device),
-            {}};
-  }
-  const auto rows = tensor.shape[0], width = static_cast<int64_t>(bytes.size()) / rows;
-  return {Tensor::from_bytes(bytes.data(), bytes.size(), DType::u8, {rows, width}, device), tensor.type};
+  const DType dtype = blocks ? DType::u8 : dtype_of(tensor.type);
+  const Shape shape = blocks ? packed_shape(tensor.shape, tensor.type) : tensor.shape;
+  const auto packed = blocks ? std::optional(tensor.type) : std::nullopt;
+  const bool rounds = how == GgufWeights::rounded;
+  if (heads == 0) return {tensor_of_file(file.file(), bytes, dtype, shape, device), packed, rounds};
+  const auto count = static_cast<size_t>(shape.numel());
+  return {Tensor::from_bytes(bytes.data(), count, dtype, shape, &device), packed, rounds};
 }
 
 }  // namespace
@@ -189,12 +191,12 @@ LlamaOptions llama_options(const Gguf& file, const std::string& path) {
 Llama load_llama(const Gguf& file, const std::string& path, DeviceRef device, GgufWeights how) {
   const LlamaOptions options = llama_options(file, path);
   const std::map<std::string, Wanted> names = wanted(options);
-  DeviceContext* where = device;
+  DeviceContext& where = device.context();
   Llama model(
       options,
       [&](const std::string& name, const Shape&) {
         const Wanted& want = names.at(name);
-        return weight_of(*file.find_tensor(want.name), want.heads, where, how);
+        return weight_of(file, *file.find_tensor(want.name), want.heads, where, how);
       },
       device);
   model.eval();

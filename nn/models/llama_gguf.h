@@ -21,8 +21,10 @@ namespace heddle::nn {
 // Checked against the tensors.
 LlamaOptions llama_options(const Gguf& file, const std::string& path);
 
-// packed: blocks stay as they are, other tensors keep their dtype; unpacked: all are f32.
-enum class GgufWeights : uint8_t { packed, unpacked };
+// packed: blocks stay as they are, where the file is mapped and the device has the host's memory in the file itself
+// (io/file_tensor.h); other tensors keep their dtype. rounded: the same, and what is multiplied with blocks is rounded
+// to 8 bits first, as llama.cpp does, whose tokens it is to give. unpacked: all are f32.
+enum class GgufWeights : uint8_t { packed, rounded, unpacked };
 // In evaluation mode.
 Llama load_llama(const Gguf& file, const std::string& path, DeviceRef device = {},
                  GgufWeights how = GgufWeights::packed);

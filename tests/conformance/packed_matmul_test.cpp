@@ -90,6 +90,31 @@ TEST_P(PackedMatmul, ElementsAreTheOracles) {
   }
 }
 
+// The oracle rounds in double precision.
+TEST_P(PackedMatmul, RoundsInputsTo8Bits) {
+  for (const GgmlType type : {GgmlType::q8_0, GgmlType::q6_k}) {
+    const int64_t stretch = block_of(type).elements, k = 2 * stretch;
+    std::vector<float> x(static_cast<size_t>(3 * k));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i) * 0.7F) * (i / 32 == 1 ? 0.0F : 3.0F);
+    const std::vector<double> got = rounded_to_8_bits(Tensor::from_vector(x, {3, k}, &device()), type).to_doubles();
+    for (size_t first = 0; first < x.size(); first += static_cast<size_t>(stretch)) {
+      double most = 0;
+      for (size_t i = first; i < first + static_cast<size_t>(stretch); ++i)
+        most = std::max(most, std::abs(static_cast<double>(x[i])));
+      for (size_t i = first; i < first + static_cast<size_t>(stretch); ++i) {
+        const double whole = most > 0 ? std::nearbyint(static_cast<double>(x[i]) * 127 / most) : 0;
+        const double scale_error = stretch == 32 ? 5e-4 : 1e-6;  // that of an f16
+        ASSERT_NEAR(got[i], whole * most / 127, scale_error * std::abs(whole * most / 127)) << i;
+      }
+    }
+  }
+  expect_error<ShapeError>(
+      [&] {
+        rounded_to_8_bits(zeros({2, 33}, DType::f32, &device()), GgmlType::q8_0);
+      },
+      {"[rounded_to_8_bits] x is (2, 33)", "32 elements"});
+}
+
 TEST_P(PackedMatmul, ViewsAndEpilogues) {
   const GgmlType type = GgmlType::q4_1;
   const Operands o = make(type, 3, 40, 64);

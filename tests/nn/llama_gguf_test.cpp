@@ -1,12 +1,14 @@
 // Llamas out of GGUF files: packed and unpacked weights, rows of heads put into order, files that do not fit.
 #include "heddle/nn/models/llama_gguf.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"
 #include "tests/support/packed_blocks.h"
+#include "tests/support/temporary_folder.h"
 
 namespace heddle::tests {
 namespace {
@@ -45,6 +47,23 @@ TEST_P(LlamaGgufTest, PackedWeightsAreTheirNumbers) {
     for (size_t i = 0; i < last.size(); ++i)
       ASSERT_NEAR(last[i], whole[whole.size() - last.size() + i], rounding * (1 + std::abs(last[i]))) << i;
   }
+}
+
+// Where the device reads the mapped file, too.
+TEST_P(LlamaGgufTest, AssignedWeightsLeaveTheMappedFileAlone) {
+  const NoGradScope no_grad;
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  TinyLlamaFile(GgmlType::q4_1).write(path);
+  const Gguf file = Gguf::map(path);
+  const std::vector<uint8_t> before(file.file()->bytes().begin(), file.file()->bytes().end());
+  nn::Llama mapped = nn::load_llama(file, path, device());
+  nn::Llama copied = nn::load_llama(Gguf::read(path), path, device());
+  EXPECT_EQ(mapped(text(device())).to_doubles(), copied(text(device())).to_doubles());
+  Tensor weight = mapped.state_dict().at("model.embed_tokens.weight");
+  weight.assign(zeros(weight.shape(), DType::u8, &device()));
+  for (const double byte : weight.to_doubles()) ASSERT_EQ(byte, 0);
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), file.file()->bytes().begin()));
 }
 HEDDLE_DEVICE_TESTS(LlamaGgufTest);
 

@@ -5,6 +5,8 @@
 #include "heddle/core/functions/build.h"
 #include "heddle/core/functions/linalg/matmul.h"
 #include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
 #include "heddle/core/functions/shape/create.h"
 #include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/op/decompose.h"
@@ -65,6 +67,21 @@ Tensor matmul_packed(const Tensor& x, const Tensor& blocks, GgmlType type, Calle
   const Shape shape = with_last(x.shape(), blocks.dim(0));
   if (shape.numel() == 0 || inner == 0) return zeros(shape, DType::f32, &x.device());
   return build::record(ops::matmul_packed_op, {&wide, &blocks}, block_attrs(type), shape, DType::f32);
+}
+
+Tensor rounded_to_8_bits(const Tensor& x, GgmlType type, Caller caller) {
+  const CallerScope scope(caller);
+  const int64_t stretch = packed_block(type, "rounded_to_8_bits").elements;
+  if (x.rank() == 0 || x.dim(-1) % stretch != 0)
+    throw ShapeError(fmt::format("[rounded_to_8_bits] x is {}; expected whole stretches of {} elements beside {}",
+                                 build::show(x), stretch, block_of(type).name));
+  if (x.numel() == 0) return cast(x.detach(), DType::f32);
+  const int64_t count = x.dim(-1) / stretch;
+  const Tensor parts = reshape(cast(x.detach(), DType::f32), {x.numel() / x.dim(-1), count, stretch});
+  const Tensor most = max(abs(parts), {-1}, true);
+  const Tensor whole = round(parts * where(most > 0.0, 127.0 / most, 0.0));
+  const Tensor scale = most / 127.0;
+  return reshape(whole * (stretch == 32 ? cast(cast(scale, DType::f16), DType::f32) : scale), x.shape());
 }
 
 Tensor decompose_matmul_packed(const Node& node) {
