@@ -143,8 +143,9 @@ constexpr QuirkRow table[] = {
      .name = "compiles-one-by-one",
      .backend = "opencl",
      .driver = oclgrind,
-     .what = "One LLVM context for all its programs: two threads that build, or one that builds while another asks for a "
-             "binary, end the process.",
+     .what =
+         "One LLVM context for all its programs: two threads that build, or one that builds while another asks for a "
+         "binary, end the process.",
      .act = "One thread builds the programs of a plan.",
      .test = "UserKernels.Fuses"},
     {.quirk = Quirk::reads_whole_header,

@@ -50,6 +50,11 @@ inline Wire attribute(const std::string& name, int64_t value) {
 inline Wire attribute(const std::string& name, const std::string& value) {
   return Wire().text(1, name).text(4, value).number(20, 3);
 }
+inline Wire attribute(const std::string& name, const std::vector<int64_t>& values) {
+  Wire wire = Wire().text(1, name);
+  for (const int64_t value : values) wire.number(8, static_cast<uint64_t>(value));
+  return wire.number(20, 7);
+}
 inline Wire attribute_real(const std::string& name, float value) {
   return Wire().text(1, name).real(2, value).number(20, 1);
 }
