@@ -80,6 +80,7 @@ const std::map<std::string_view, std::string_view>& elsewhere() {
       {"solve_ex", "tests/unit/functions_linalg_test.cpp"},
       {"inverse_ex", "tests/unit/functions_linalg_test.cpp"},
       {"matmul_packed", "tests/conformance/packed_matmul_test.cpp"},
+      {"rounded_to_8_bits", "tests/conformance/packed_matmul_test.cpp"},
       {"unpack_blocks", "tests/conformance/packed_matmul_test.cpp"},
       {"scan", "tests/conformance/control_test.cpp"},
       {"cond", "tests/conformance/control_test.cpp"},
