@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "heddle/core/base/lines.h"
+
 namespace heddle::opencl {
 namespace {
 
@@ -23,14 +25,6 @@ std::optional<int64_t> take_number(std::string_view& text) {
   if (error != std::errc() || value < 0) return std::nullopt;
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   return value;
-}
-
-// Takes the next line, without its end, off `text`.
-std::string_view take_line(std::string_view& text) {
-  const size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return line;
 }
 
 // #line NUMBER "FILE": where the line behind it is.

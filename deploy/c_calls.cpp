@@ -9,6 +9,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/integers.h"
 #include "heddle/core/device/storage.h"
+#include "heddle/core/dialect/c_text.h"
 #include "heddle/core/run/commands.h"
 #include "heddle/deploy/c_device.h"
 #include "heddle/deploy/c_syntax.h"
@@ -19,6 +20,9 @@ namespace {
 constexpr size_t most_calls = 100000;
 // Ids of memory that c_device() does not hold.
 constexpr uint64_t first_id = uint64_t{1} << 40;
+
+constexpr const char* aligned_text =
+    "#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(64)))\n#else\n#define ALIGNED\n#endif\n";
 
 constexpr const char* gather_text = R"(
 /* Elements of a view, in row-major order. */
@@ -73,7 +77,8 @@ bool is_direct(const GraphImage& image, const ModelImage::Port& port) {
 }  // namespace
 
 CCalls::CCalls(const CModel& model) : model_(model) {
-  for (const CModel::Entry& entry : model.entries) add(entry, entry.bucket.empty() ? "" : "_" + c_name(entry.bucket));
+  for (const CModel::Entry& entry : model.entries)
+    add(entry, entry.bucket.empty() ? "" : fmt::format("_{}", c_name(entry.bucket)));
 }
 
 CCalls::Symbol CCalls::memory(const std::string& name, uint64_t bytes) {
@@ -288,7 +293,7 @@ std::string CCalls::declarations() const {
 
 std::string CCalls::weights() const {
   std::string text = first_line(model_, "weights") + fmt::format("#include \"{}_data.h\"\n", model_.name);
-  text += "#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(64)))\n#else\n#define ALIGNED\n#endif\n";
+  text += aligned_text;
   for (size_t i = 0; i < weights_.size(); ++i) {
     const Weight& w = weights_[i];
     const size_t element = std::max<size_t>(w.element, 1);
@@ -307,7 +312,7 @@ std::string CCalls::source() const {
       model_.name);
   text += "#define IN(type, base, at) ((const type*)(const void*)((const unsigned char*)(base) + (at)))\n";
   text += "#define OUT(type, base, at) ((type*)(void*)((unsigned char*)(base) + (at)))\n";
-  text += "#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(64)))\n#else\n#define ALIGNED\n#endif\n\n";
+  text += std::string(aligned_text) + "\n";
   for (size_t i = 0; i < arena_bytes_.size(); ++i)
     text += fmt::format("static uint64_t arena_{}[{}] ALIGNED;\n", i, std::max<uint64_t>((arena_bytes_[i] + 7) / 8, 1));
   text += statics_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "heddle/core/dialect/c_text.h"
 #include "heddle/deploy/c_syntax.h"
 
 namespace heddle {

@@ -8,31 +8,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/c_text.h"
 
 namespace heddle {
-
-std::string_view c_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "float";
-    case DType::f64:
-      return "double";
-    case DType::i32:
-      return "int";
-    case DType::i64:
-      return "int64_t";
-    case DType::i8:
-      return "signed char";
-    case DType::u8:
-    case DType::boolean:
-      return "unsigned char";
-    case DType::f16:
-    case DType::bf16:
-      return "unsigned short";
-  }
-  throw ValueError("[compile] unknown dtype");
-}
 
 std::string_view c_port_type(DType dtype) {
   switch (dtype) {

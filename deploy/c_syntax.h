@@ -12,9 +12,7 @@
 
 namespace heddle {
 
-// As kernels take it: "signed char", "float"; f16 and bf16 are their bits, bool a byte.
-std::string_view c_type(DType dtype);
-// As NAME.h does: "int8_t".
+// As NAME.h has it: "int8_t"; f16 and bf16 are their bits, bool a byte.
 std::string_view c_port_type(DType dtype);
 // "uint8_t", "uint32_t": that many bytes.
 std::string_view c_word_type(size_t bytes);

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "heddle/core/base/host_array.h"
 #include "heddle/core/device/adopted.h"
 #include "heddle/core/device/storage.h"
 
@@ -38,14 +37,6 @@ const char* why_not_shared(const DlArray& array, DeviceContext& device) {
   if (!has_host_memory(device)) return "the device's memory is not the host's";
   if (!array.view.is_dense()) return "the elements are not dense";
   return array.is_aligned() ? nullptr : "the elements are not aligned";
-}
-
-std::vector<uint8_t> dense_values(const DlArray& array) {
-  std::vector<uint8_t> bytes(array.numel() * size_of(array.dtype));
-  if (array.numel() > 0) gather(array.first, array.view, 0, size_of(array.dtype), bytes.data());
-  if (array.dtype == DType::boolean)
-    std::transform(bytes.begin(), bytes.end(), bytes.begin(), [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
-  return bytes;
 }
 
 void check_copy(const char* reason, DlCopy copy, const char* place) {

@@ -33,8 +33,6 @@ struct OfferedArray {
 void check_fits(const ModelImage::Port& port, const DlArray& array, const char* place);
 // Null: kernels can use it where it lies, as far as that shows before the driver is asked.
 const char* why_not_shared(const DlArray& array, DeviceContext& device);
-// The elements row-major, bools as 0 and 1.
-std::vector<uint8_t> dense_values(const DlArray& array);
 // Where a reason stands against it: CopyNeeded where `copy` is refused.
 void check_copy(const char* reason, DlCopy copy, const char* place);
 

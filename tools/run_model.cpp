@@ -79,9 +79,9 @@ struct Program {
 };
 
 // The calls of one `heddle run`, each of which may repeat.
-class Caller {
+class ModelCalls {
  public:
-  Caller(const RunOptions& options, const onnx::Model& model, DeviceContext& device)
+  ModelCalls(const RunOptions& options, const onnx::Model& model, DeviceContext& device)
       : o_(options), model_(model), device_(device), inputs_(model, o_.inputs, o_.each, o_.carry) {}
 
   void run() {
@@ -133,7 +133,7 @@ void write_outputs(const fs::path& folder, const onnx::Model& model, const std::
   }
 }
 
-void Caller::run(size_t call) {
+void ModelCalls::run(size_t call) {
   CallInputs inputs = call_inputs(model_, inputs_, call);
   if (call > 0) {
     for (const auto& [input, output] : inputs_.carried()) inputs.tensors[input] = results_[output];
@@ -169,7 +169,7 @@ void Caller::run(size_t call) {
   report(call, compiled, kernels, median(milliseconds));
 }
 
-void Caller::report(size_t call, uint64_t compiled, uint64_t kernels, double milliseconds) const {
+void ModelCalls::report(size_t call, uint64_t compiled, uint64_t kernels, double milliseconds) const {
   const bool single = inputs_.calls() == 1;
   if (!o_.json) {
     fmt::print("{}{} outputs in {}; {}: {:.3f} ms, {} kernels\n", single ? "" : fmt::format("call {}: ", call),
@@ -214,7 +214,7 @@ void run(const RunOptions& o) {
   if (o.verify) verify(o, model, device);
   if (o.output.empty()) return;
   across_runs::set(has_open_sizes(model));
-  Caller(o, model, device).run();
+  ModelCalls(o, model, device).run();
 }
 #else
 void run(const RunOptions&) {

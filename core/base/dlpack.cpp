@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/host_array.h"
 #include "heddle/core/base/system/machine.h"
 
 namespace heddle {
@@ -158,6 +159,14 @@ DlArray read_dlpack(const DlManagedTensorVersioned* tensor, const char* place) {
 DlArray read_dlpack(const DlManagedTensor* tensor, const char* place) {
   check_pointer(tensor, place);
   return read(tensor->tensor, false, place);
+}
+
+std::vector<uint8_t> dense_values(const DlArray& array) {
+  std::vector<uint8_t> bytes(array.numel() * size_of(array.dtype));
+  if (array.numel() > 0) gather(array.first, array.view, 0, size_of(array.dtype), bytes.data());
+  if (array.dtype == DType::boolean)
+    std::transform(bytes.begin(), bytes.end(), bytes.begin(), [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
+  return bytes;
 }
 
 void give_back(DlManagedTensorVersioned* tensor) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "heddle/core/base/dtype.h"
 #include "heddle/core/base/error.h"
@@ -74,6 +75,8 @@ struct DlArray {
 // ValueError also for memory of a device that is not the host's, for another major version, and for null.
 DlArray read_dlpack(const DlManagedTensorVersioned* tensor, const char* place);
 DlArray read_dlpack(const DlManagedTensor* tensor, const char* place);
+// The elements row-major, bools as 0 and 1.
+std::vector<uint8_t> dense_values(const DlArray& array);
 
 // Calls the deleter, if there is one.
 void give_back(DlManagedTensorVersioned* tensor);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/lines.h"
 #include "heddle/core/dialect/prelude.h"
 
 namespace heddle {
@@ -65,6 +66,28 @@ std::string entry(const KernelSource& s, const std::vector<CArgument>& arguments
 
 }  // namespace
 
+std::string_view c_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "float";
+    case DType::f64:
+      return "double";
+    case DType::i32:
+      return "int";
+    case DType::i64:
+      return "int64_t";
+    case DType::i8:
+      return "signed char";
+    case DType::u8:
+    case DType::boolean:
+      return "unsigned char";
+    case DType::f16:
+    case DType::bf16:
+      return "unsigned short";
+  }
+  throw ValueError("[print] unknown dtype");
+}
+
 std::string c_refusal(const KernelSource& source) {
   const Identifiers used = names_of(source);
   if (lanes_of(source) > 1 && wait_for_each_other(source, used))
@@ -81,11 +104,9 @@ std::string c_functions(const KernelSource& source, const std::vector<CArgument>
 
 std::string without_line_marks(std::string_view text) {
   std::string kept;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
-    const std::string_view line = text.substr(at, end - at);
-    if (!line.starts_with("#line ")) kept += line;
-    at = end;
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    if (!line.starts_with("#line ")) kept.append(line).append("\n");
   }
   return kept;
 }

@@ -12,6 +12,9 @@
 
 namespace heddle {
 
+// An element of a buffer: "signed char", "float"; f16 and bf16 are their bits, bool a byte.
+std::string_view c_type(DType dtype);
+
 // Why a kernel cannot be written as C: "its 64 lanes wait for each other"; "" when it can.
 std::string c_refusal(const KernelSource& source);
 

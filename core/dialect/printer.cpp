@@ -100,6 +100,7 @@ struct Printer {
   std::string_view storage_of(DType t) const { return is_half(t) && half_bits() ? "bits" : storage(t); }
 
   std::string buffer_type(DType t) const {
+    if (c99()) return std::string(c_type(t));
     const bool c = target == Target::opencl;
     switch (t) {
       case DType::f32:
@@ -109,7 +110,7 @@ struct Printer {
       case DType::i32:
         return "int";
       case DType::i64:
-        return glsl() || c99() ? "int64_t" : c ? "long" : "long long";
+        return glsl() ? "int64_t" : c ? "long" : "long long";
       case DType::i8:
         return glsl() ? "int8_t" : c ? "char" : "signed char";
       case DType::u8:

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/core/base/host_array.h"
 #include "heddle/core/device/adopted.h"
 #include "heddle/core/graph/node.h"
 
@@ -32,10 +31,7 @@ Tensor copy_of(const DlArray& array, DeviceContext& device) {
   const auto numel = static_cast<size_t>(array.numel());
   if (array.view.is_dense() && array.dtype != DType::boolean && array.is_aligned())
     return Tensor::from_bytes(array.first, numel, array.dtype, array.view.shape, &device);
-  std::vector<uint8_t> bytes(numel * size_of(array.dtype));
-  if (numel > 0) gather(array.first, array.view, 0, size_of(array.dtype), bytes.data());
-  if (array.dtype == DType::boolean)
-    std::transform(bytes.begin(), bytes.end(), bytes.begin(), [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
+  const std::vector<uint8_t> bytes = dense_values(array);
   return Tensor::from_bytes(bytes.data(), numel, array.dtype, array.view.shape, &device);
 }
 

@@ -10,6 +10,9 @@
 
 namespace heddle {
 
+// Multiply-adds that take a CPU less time than another of its threads needs to wake up.
+inline constexpr int64_t small_work = 1 << 17;
+
 // Of shaders/<body>.hk and its parts, ascending.
 const std::vector<int64_t>& choices_of(std::string_view body, std::string_view tunable);
 // The smallest choice that is at least `value`, or the largest.

@@ -177,7 +177,6 @@ Row pick_rows(const ConvProblem& p) {
 
 // Few pixels of long sums: each weight is used so few times that copying it costs as much as using it.
 constexpr int64_t few_pixels = 8;
-constexpr int64_t small_work = 1 << 17;  // multiply-adds
 
 bool has_few_pixels(const ConvProblem& p) {
   return p.kind == ConvProblem::Kind::forward && p.w_k1 && p.w_c1 && p.kernel[0] == 1 &&

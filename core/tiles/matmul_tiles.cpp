@@ -47,8 +47,6 @@ int64_t blocks_for(int64_t m, int64_t rows) { return choice_at_least("matmul", "
 // Up to this size the right operand stays in the second-level cache as it lies.
 constexpr int64_t in_place_floats = 128 * 1024;
 
-constexpr int64_t small_work = 1 << 17;  // multiply-adds
-
 Row pick_cpu(const MatmulProblem& p) {
   // Little is done with each element of the right operand: what counts is to read it once, as it lies.
   if (p.a_k1 && p.b_k1 && p.K >= 8 && p.M < 24) {

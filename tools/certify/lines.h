@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/lines.h"
 #include "heddle/core/dialect/words.h"
 #include "tools/certify/listing.h"
 
@@ -18,11 +19,7 @@ namespace heddle::tools::certify {
 // Calls visit(line) for each, trimmed.
 template <class F>
 void for_each_line(std::string_view text, const F& visit) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    visit(trim(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) visit(trim(take_line(text)));
 }
 
 // Labels may be used before they stand; the parsers note names, and this turns them into indices.
