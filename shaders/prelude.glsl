@@ -25,6 +25,16 @@
 #ifdef HK_HAS_I64
 #define I64 int64_t
 #endif
+//@ HK_HALVES_BY_INTEGERS
+// For drivers whose compiler cannot convert halves (dies-of-halves in core/contract/quirks.cpp).
+float hk_from_f16(uint h) {
+  uint exponent = h & 0x7c00u;
+  uint f = ((h & 0x7fffu) << 13) + (exponent == 0x7c00u ? 0x70000000u : 0x38000000u);
+  float tiny = uintBitsToFloat(f + 0x800000u) - uintBitsToFloat(0x38800000u);
+  return uintBitsToFloat((exponent == 0u ? floatBitsToUint(tiny) : f) | (h & 0x8000u) << 16);
+}
+vec2 hk_halves(uint w) { return vec2(hk_from_f16(w & 0xffffu), hk_from_f16(w >> 16)); }
+#define unpackHalf2x16(w) hk_halves(w)
 //@ HK_LOAD_i8
 #define HK_LOAD_i8(b, i) int(b[i])
 #define HK_STORE_i8(b, i, v) b[i] = int8_t(v)

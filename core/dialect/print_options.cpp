@@ -19,6 +19,17 @@ bool takes_too_many_lanes(const Caps& caps) {
          caps.subgroup_size >= 16;
 }
 
+// lavapipe's LLVM for 64-bit ARM, which compiles for the processor that this program runs on.
+bool dies_of_halves(const Caps& caps) {
+#ifdef __aarch64__
+  constexpr uint32_t mesa = 0x10005;
+  return caps.target == Target::glsl && caps.device_class == DeviceClass::cpu && caps.vendor_id == mesa;
+#else
+  (void)caps;
+  return false;
+#endif
+}
+
 }  // namespace
 
 PrintOptions print_options(const Caps& caps) {
@@ -29,6 +40,7 @@ PrintOptions print_options(const Caps& caps) {
   options.words8 = glsl && !caps.storage8;
   options.words16 = glsl && !caps.storage16;
   options.words64 = glsl && !caps.i64_arithmetic;
+  options.halves_by_integers = dies_of_halves(caps);
   if (takes_too_many_lanes(caps)) options.subgroup_lanes = caps.subgroup_size;
   return options;
 }

@@ -28,6 +28,7 @@ struct PrintOptions {
   bool words8 = false;
   bool words16 = false;
   bool words64 = false;
+  bool halves_by_integers = false;  // GLSL: no unpackHalf2x16
   // OpenCL: lanes of a subgroup for kernels that say MANY_VALUES (core/dialect/printer.h); 0: as the compiler likes.
   uint32_t subgroup_lanes = 0;
 };

@@ -134,6 +134,7 @@ struct Printer {
       if (b.dtype == DType::i64) used.insert("I64");
     }
     if (used.contains("WIDEN")) used.insert("I64");  // of a value that no buffer holds
+    if (options.halves_by_integers) used.insert("HK_HALVES_BY_INTEGERS");
     if (glsl()) out += glsl_head(s, options, used);
     if (used.contains("F64")) out += "#define HK_HAS_F64 1\n";
     if (used.contains("I64")) out += "#define HK_HAS_I64 1\n";

@@ -1,7 +1,10 @@
 // The contract of core/contract/device.h: what kernels see, and which are refused.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "heddle/core/contract/kernel_compiler.h"
+#include "heddle/core/dialect/printer.h"
 #include "tests/conformance/device_contract.h"
 
 namespace heddle {
@@ -32,6 +35,39 @@ TEST_P(DeviceContract, LoadsWhatACompilerMade) {
   other = binary;
   other.signature.group = {dev().caps().max_group[0] + 1, 1, 1};
   EXPECT_THROW(dev().load_all(foreign), LimitError);
+}
+
+// Every f16, as drivers that cannot convert halves read it (PrintOptions::halves_by_integers).
+TEST_P(DeviceContract, HalvesByIntegers) {
+  const Caps caps = dev().caps();
+  if (caps.target != Target::glsl) GTEST_SKIP() << "the option is GLSL's";
+  const KernelSource source = elementwise("halves", {{"h", DType::f16, Access::read}, {"f", DType::i32, Access::write}},
+                                          {}, "STORE(f, i, CAST(int, AS_UINT(LOAD(h, i))));");
+  PrintOptions options = print_options(caps);
+  options.texel_images = caps.texel_images;
+  options.halves_by_integers = true;
+  KernelBinary binary = compile_kernel(source, caps);
+  binary.text = print(source, Target::glsl, options);
+  binary.bytes = builtin_compiler(Target::glsl)->compile_text(binary.text, source.name, caps);
+  const KernelBinary* const binaries[] = {&binary};
+  const KernelId kernel = dev().load_all(binaries).front();
+
+  constexpr uint32_t n = 65536;
+  std::vector<uint16_t> halves(n);
+  std::iota(halves.begin(), halves.end(), uint16_t{0});
+  const BufferId h = dev().alloc(n * 2), f = dev().alloc(n * 4);
+  dev().write(h, 0, halves.data(), n * 2);
+  dev().submit(record({Dispatch{kernel, {groups_for(n), 1, 1}, {{h, 0, n * 2}, {f, 0, n * 4}}, {n}}}));
+  std::vector<uint32_t> bits(n);
+  dev().read(f, 0, bits.data(), n * 4);
+  for (uint32_t i = 0; i < n; ++i) {
+    const float expected = f16_to_f32(halves[i]);
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(std::bit_cast<float>(bits[i]))) << i;
+    } else {
+      EXPECT_EQ(bits[i], std::bit_cast<uint32_t>(expected)) << i;
+    }
+  }
 }
 
 TEST_P(DeviceContract, ConstantsAndManyBindingsAtOffsets) {
