@@ -254,7 +254,7 @@ constexpr QuirkRow table[] = {
          "On 64-bit ARM (22.3.6 with LLVM 15) the process ends while code is made for many kernels that read halves: "
          "\"Cannot select: v4f32 = truncate\", or signal 11.",
      .act = "There f16 is made f32 by integers (PrintOptions::halves_by_integers). Other versions were not tried.",
-     .test = "tools/cross.sh arm64 conformance '*Casts.*vulkan*'"},
+     .test = "Casts.OutOfRangeAndNaN"},
     {.quirk = Quirk::everywhere,
      .name = "zero-divisors",
      .backend = "vulkan",
