@@ -17,6 +17,7 @@
 #include "heddle/core/graph/philox.h"
 #include "heddle/core/graph/trace.h"
 #include "heddle/core/record/capture.h"
+#include "heddle/core/run/chains.h"
 #include "heddle/core/run/compiled_graph.h"
 #include "heddle/core/run/evaluation.h"
 #include "heddle/core/run/graph_result.h"
@@ -170,6 +171,7 @@ ModelImage compile_function(DeviceContext& device, const ModelFunction& function
   image.device = device.id();
   image.driver = fmt::format("{}, {}", device.info().name, device.info().driver);
   image.needs = needs_of(device.caps());
+  const RepeatedScope repeated;
   const auto graph = CompiledGraph::compile(device, made.captured, true, {});
   image.image = graph->image();
   if (!image.image.assigned.empty()) throw ValueError("[compile] the model cannot be written: it updates tensors");

@@ -17,6 +17,7 @@
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/core/graph/transform.h"
 #include "heddle/core/memory/memory_budget.h"
+#include "heddle/core/run/chains.h"
 #include "heddle/core/run/compiled_graph.h"
 #include "heddle/core/run/debug.h"
 #include "heddle/core/tiles/tuning.h"
@@ -121,6 +122,7 @@ struct CompiledFunction::State {
                                                const std::vector<const Tensor*>& arguments,
                                                const std::vector<const Tensor*>& results) {
     if (lists.size() > 1) trace.refuse("it computes on several devices");
+    const RepeatedScope repeated;
     std::unique_ptr<CompiledCall> program;
     size_t done = 0;
     try {

@@ -35,6 +35,7 @@ enum class Quirk : uint8_t {
   sinks_instructions,    // LLVM is told not to
   contracts_freely,      // programs are built without contraction
   unloads_kernels,       // machine code is held
+  wakes_threads,         // small launches in a row are one
 };
 
 // As many numbers as a driver's version has, {22, 3, 6}; the rest are 0.

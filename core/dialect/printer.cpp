@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
+#include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/lines.h"
 #include "heddle/core/dialect/c_text.h"
 #include "heddle/core/dialect/glsl_text.h"
 #include "heddle/core/dialect/prelude.h"
@@ -79,6 +82,37 @@ std::string all_text(const KernelSource& s) {
   for (const auto& [key, value] : s.defines) text += "\n" + key + " " + value;
   for (const auto& a : s.shared) text += "\n" + a.type;
   return text;
+}
+
+// What the lines of a text define.
+std::vector<std::string> defined_names(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    std::string_view line = take_line(text);
+    const auto skip_spaces = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
+    skip_spaces();
+    if (!line.starts_with('#')) continue;
+    line.remove_prefix(1);
+    skip_spaces();
+    if (!line.starts_with("define")) continue;
+    line.remove_prefix(6);
+    skip_spaces();
+    const auto end = std::find_if(line.begin(), line.end(), [](char c) { return !continues_name(c); });
+    names.emplace_back(line.begin(), end);
+  }
+  return names;
+}
+
+// The functions of a kernel's helpers: "FUNC float name(".
+std::vector<std::string> function_names(std::string_view helpers) {
+  std::vector<std::string> names;
+  for (size_t at = helpers.find("FUNC "); at != std::string_view::npos; at = helpers.find("FUNC ", at + 1)) {
+    const size_t end = std::min(helpers.find('(', at), helpers.size());
+    size_t begin = end;
+    while (begin > at && continues_name(helpers[begin - 1])) --begin;
+    names.emplace_back(helpers.substr(begin, end - begin));
+  }
+  return names;
 }
 
 bool loads_quads(const Identifiers& used) { return used.contains("LOAD_QUAD") || used.contains("QUAD_ASYNC"); }
@@ -268,6 +302,28 @@ struct Printer {
     return without_line_marks(out + c_functions(s, arguments));
   }
 
+  // A function over pointers that walks over all groups; what its text defines is taken back behind it.
+  std::string run_part(std::string_view name) {
+    check(s);
+    const Identifiers used = identifiers(all_text(s));
+    quads_ = {loads_quads(used), used.contains("STORE_QUAD")};
+    buffers();
+    for (const auto& [key, value] : s.defines) out += define(key, value);
+    for (const std::string& function : function_names(s.helpers))
+      out += fmt::format("#define {0} {1}_{0}\n", function, name);
+    out += fmt::format("#line 1 \"{} (helpers)\"\n{}\n", s.origin, s.helpers);
+    out +=
+        fmt::format("static HK_WIDE void {}(const uint hk_groups0, const uint hk_groups1, const uint hk_groups2", name);
+    for (const auto& b : s.buffers) out += fmt::format(",\n    {} hk_{}", pointer(b), b.name);
+    for (const auto& k : s.constants) out += fmt::format(",\n    const {} {}", constant_type(k.type), k.name);
+    out += ") {\n";
+    for (const char* axis : {"2", "1", "0"})
+      out += fmt::format("  for (uint hk_group{0} = 0u; hk_group{0} < hk_groups{0}; ++hk_group{0})\n", axis);
+    out += fmt::format("  {{\n#line {} \"{}\"\n{}\n  }}\n}}\n", s.first_line, s.origin, s.body);
+    for (const std::string& defined : defined_names(out)) out += fmt::format("#undef {}\n", defined);
+    return out;
+  }
+
   std::string run() {
     check(s);
     if (c99()) return run_c99();
@@ -303,6 +359,36 @@ std::string print(const KernelSource& source, Target target, const PrintOptions&
   if (target == Target::none)
     throw ValueError(fmt::format("[kernel {}] this device takes no kernels (target none)", source.name));
   return Printer{source, target, options}.run();
+}
+
+std::string part_refusal(const KernelSource& source) {
+  if (source.group != std::array<uint32_t, 3>{1, 1, 1}) return "its groups have several lanes";
+  if (std::any_of(source.shared.begin(), source.shared.end(), [](const SharedParam& a) { return a.count > 0; }))
+    return "it has shared arrays";
+  return identifiers(source.body).contains("return") ? "its text returns" : "";
+}
+
+std::string part_vector_width(const KernelSource& source) {
+  const Identifiers used = identifiers(all_text(source));
+  for (const char* name :
+       {"VEC", "VLOAD", "VLOAD2", "VSTORE", "VSPLAT", "VFMA", "VSUM", "VFROM", "VTO", "VTRANSPOSE"}) {
+    if (used.contains(name)) return value_of(source, "VW", "1");
+  }
+  return "";
+}
+
+std::string print_part(const KernelSource& source, std::string_view name) {
+  if (const std::string why = part_refusal(source); !why.empty())
+    throw ValueError(fmt::format("[kernel {}] cannot be a part of another one: {}", source.name, why));
+  return Printer{source, Target::opencl, {}}.run_part(name);
+}
+
+std::string part_prologue() {
+  const auto by_axis = [](std::string_view macro, std::string_view value) {
+    return fmt::format("#undef {0}\n#define {0}(d) ((d) == 0 ? {1}0 : (d) == 1 ? {1}1 : {1}2)\n", macro, value);
+  };
+  return by_axis("GROUP_ID", "hk_group") + by_axis("NUM_GROUPS", "hk_groups") +
+         "#undef LOCAL_ID\n#define LOCAL_ID(d) 0u\n#undef BARRIER\n#define BARRIER()\n";
 }
 
 }  // namespace heddle

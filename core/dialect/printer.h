@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/core/contract/device.h"
@@ -38,5 +39,15 @@ std::vector<BufferSlot> descriptors(const KernelSource& source, const PrintOptio
 //             constant; it walks over all groups. ValueError with c_refusal() (core/dialect/c_text.h).
 
 std::string print(const KernelSource& source, Target target, const PrintOptions& options = {});
+
+// Kernels of one lane as functions of OpenCL C, for a kernel that runs several (core/run/chains.h). Its helpers are
+// part_prologue() and then print_part() of each: a function of the numbers of groups (three uints), then a pointer for
+// each buffer, then each constant, that walks over all groups. The text takes back what it defines.
+std::string part_prologue();
+std::string print_part(const KernelSource& source, std::string_view name);
+// Why a kernel cannot be one: "its groups have several lanes"; "" when it can. Barriers of one lane wait for nobody.
+std::string part_refusal(const KernelSource& source);
+// The define VW that its vectors need, which is one for the whole text; "" where it has none.
+std::string part_vector_width(const KernelSource& source);
 
 }  // namespace heddle

@@ -13,9 +13,11 @@
 #include "heddle/core/base/host_span.h"
 #include "heddle/core/base/with_note.h"
 #include "heddle/core/inspect/traffic.h"
+#include "heddle/core/ir/dynamic_sizes.h"
 #include "heddle/core/ir/source_lines.h"
 #include "heddle/core/memory/planned_loop.h"
 #include "heddle/core/record/import_graph.h"
+#include "heddle/core/run/chains.h"
 #include "heddle/core/run/debug_plan.h"
 #include "heddle/core/run/image_bytes.h"
 #include "heddle/core/run/launcher.h"
@@ -226,6 +228,10 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
     graph = std::move(split->rest);
   }
   Planned planned = plan_graph(device, std::move(graph), captured, fuse);
+  // Kernels for any size stay what they are: chains of other sizes would be other ones.
+  std::vector<Chain> chains;
+  if (fuse && chains_wanted(device) && !anything_varies(planned.plan.scheduled.graph))
+    chains = chain_launches(planned.image, caps);
   if (once) {
     planned.image.once.push_back(std::move(once->image));
     planned.image.once_slots.assign(once_slots.begin(), once_slots.end());
@@ -235,10 +241,23 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
   made->fullest_ = static_cast<size_t>(planned.plan.memory.fullest);
   for (const LoweredKernel& kernel : planned.plan.kernels) made->names_.push_back(kernel.source.name);
   made->lines_ = std::move(planned.lines);
+  for (const Chain& chain : chains) made->name_chain(chain.name, chain.first, chain.count);
   if (DebugSwitch<ThroughBytes>::on()) planned.image = read_back(planned.image);
   made->launcher_ = with_note([&] { return std::make_unique<Launcher>(device, std::move(planned.image)); },
                               [&](std::string_view text) { return made->note(text, true); });
   return made;
+}
+
+// An error that names the chain means the lines of its steps.
+void CompiledGraph::name_chain(const std::string& name, size_t first, size_t count) {
+  std::vector<SourceLine> lines;
+  for (size_t k = first; k < first + count; ++k) {
+    for (const SourceLine& line : lines_[k]) {
+      if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+    }
+  }
+  names_.push_back(name);
+  lines_.push_back(std::move(lines));
 }
 
 CompiledGraph::~CompiledGraph() = default;

@@ -44,12 +44,13 @@ class CompiledGraph {
 
  private:
   CompiledGraph() = default;
+  void name_chain(const std::string& name, size_t first, size_t count);
   std::string note(std::string_view text, bool all) const;
   std::string note_fullest() const;
 
   std::unique_ptr<Launcher> launcher_;
-  std::vector<std::string> names_;  // by kernel
-  // The user's lines that each kernel computes, by kernel; those of the graph that this was compiled for
+  std::vector<std::string> names_;  // by kernel of the plan, then of chains
+  // The user's lines that each kernel computes, in the same order; those of the graph that this was compiled for
   // (core/ir/source_lines.h).
   std::vector<std::vector<SourceLine>> lines_;
   size_t fullest_ = 0;  // the kernel during which most temporaries are alive

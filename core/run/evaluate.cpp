@@ -27,6 +27,7 @@
 #include "heddle/core/record/capture.h"
 #include "heddle/core/record/repeats.h"
 #include "heddle/core/reference/reference.h"
+#include "heddle/core/run/chains.h"
 #include "heddle/core/run/debug.h"
 #include "heddle/core/run/evaluation.h"
 #include "heddle/core/run/graph_cache.h"
@@ -77,6 +78,7 @@ void append_settings(std::vector<uint64_t>& key, const DeviceContext& device, bo
   key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
   key.push_back(tuning_state());
   key.push_back(memory_budget(device));
+  key.push_back(chains_wanted(device));
   key.push_back(active_passes().bits() << 3 | static_cast<uint64_t>(winograd_wanted()) << 2 |
                 static_cast<uint64_t>(tf32_wanted()) << 1 | static_cast<uint64_t>(excess_precision()));
 }

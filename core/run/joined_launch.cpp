@@ -30,8 +30,9 @@ bool extend(JoinedLaunch& launch, const std::vector<Binding>& bound, uint64_t li
 
 std::vector<JoinedLaunch> cover_joined(const KernelSignature& kernel, JoinedRows rows,
                                        const std::vector<std::vector<Binding>>& bound, const Caps& caps) {
-  // Positions inside a cover are 32-bit ints, and not all kernels count in bytes.
-  const uint64_t limit = std::min<uint64_t>(caps.max_binding_bytes, INT32_MAX);
+  // Positions inside a cover are 32-bit ints, and not all kernels count in bytes. One row begins where its cover does.
+  const uint64_t limit =
+      rows.size() == 1 ? caps.max_binding_bytes : std::min<uint64_t>(caps.max_binding_bytes, INT32_MAX);
   std::vector<JoinedLaunch> launches;
   for (size_t r = 0; r < bound.size(); ++r) {
     for (const Binding& binding : bound[r]) {

@@ -1,0 +1,286 @@
+#include "heddle/core/run/chains.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/contract/quirks.h"
+#include "heddle/core/dialect/printer.h"
+#include "heddle/core/run/replay.h"
+
+namespace heddle {
+namespace {
+
+using Launch = GraphImage::Launch;
+using Place = GraphImage::Place;
+
+thread_local int scopes = 0;
+
+enum class Setting : uint8_t { never, repeated, always };
+
+Setting setting() {
+  static const Setting chosen = [] {
+    const char* given = std::getenv("HEDDLE_CHAINS");
+    const std::string_view value = given ? given : "";
+    if (value == "never") return Setting::never;
+    if (value == "always") return Setting::always;
+    if (!value.empty() && value != "automatic")
+      print_error("heddle: HEDDLE_CHAINS is '{}', expected automatic, never or always: automatic\n", value);
+    return Setting::repeated;
+  }();
+  return chosen;
+}
+
+// On one core, of values in its cache: 40 GB/s, 40 GFLOP/s.
+double guessed_seconds(const KernelFacts& facts) { return std::max(facts.bytes() / 4e10, facts.flops / 4e10); }
+
+// One chain while it grows.
+class ChainBuilder {
+ public:
+  ChainBuilder(const Caps& caps, const ChainLimits& limits) : caps_(caps), limits_(limits) {}
+
+  // False, and nothing changes, when the chain is full or the kernel does not go with the others.
+  bool add(const Launch& launch, const KernelSource& source) {
+    const std::string width = part_vector_width(source);
+    const bool fresh = !parts_.contains(source.hash());
+    const auto more = std::count_if(launch.places.begin(), launch.places.end(),
+                                    [&](const Place& place) { return !buffer_of_.contains(key(place)); });
+    if ((!width_.empty() && !width.empty() && width != width_) || links_.size() == limits_.links ||
+        (fresh && parts_.size() == limits_.texts) ||
+        row_.places.size() + static_cast<size_t>(more) + 1 > caps_.max_bindings)
+      return false;
+    if (!width.empty()) width_ = width;
+    if (fresh) {
+      const std::string name = fmt::format("hk_part{}", parts_.size());
+      helpers_ += print_part(source, name);
+      parts_.emplace(source.hash(), name);
+    }
+    links_.push_back({parts_.at(source.hash()), source.name, {}, {}});
+    add_numbers(launch, source, links_.back());
+    for (size_t b = 0; b < launch.places.size(); ++b) add_place(launch.places[b], source.buffers[b], links_.back());
+    add_facts(launch.facts);
+    loop_iterations_ += launch.loop_iterations;
+    return true;
+  }
+
+  size_t links() const { return links_.size(); }
+
+  KernelSource source() const {
+    KernelSource made;
+    made.name = fmt::format("chain{}_{}", links_.size(), links_.front().kernel);
+    made.buffers = buffers_;
+    made.buffers.push_back({"t_table", DType::i32, Access::read});
+    made.constants = {{"t_total", ConstParam::Type::i32}};
+    if (!width_.empty()) made.defines.emplace_back("VW", width_);
+    made.helpers = part_prologue() + helpers_;
+    made.origin = "chain";
+    // The table: where its row starts; then the row: its first work group, a base for each buffer, the numbers.
+    const size_t numbers = 2 + buffers_.size();
+    for (const Link& link : links_) {
+      std::vector<std::string> arguments;
+      for (size_t n = 0; n < link.numbers.size(); ++n) {
+        const std::string value = fmt::format("LOAD(t_table, {})", numbers + link.numbers[n].first);
+        arguments.push_back(link.numbers[n].second == ConstParam::Type::i32   ? value
+                            : link.numbers[n].second == ConstParam::Type::u32 ? fmt::format("CAST(uint, {})", value)
+                                                                              : fmt::format("AS_FLOAT({})", value));
+        if (n == 2)  // behind the numbers of groups
+          for (const size_t b : link.buffers)
+            arguments.push_back(fmt::format("(__global void*)hk_{}", buffers_[b].name));
+      }
+      made.body += fmt::format("{}({});\n", link.part, fmt::join(arguments, ", "));
+    }
+    return made;
+  }
+
+  // `kernel`: of the image.
+  Launch launch(int32_t kernel) const {
+    Launch made;
+    made.kind = Launch::Kind::joined;
+    made.index = kernel;
+    made.joined.push_back({row_.places, row_.constants, 1});
+    made.loop_iterations = loop_iterations_;
+    made.facts = facts_;
+    return made;
+  }
+
+ private:
+  struct Link {
+    std::string part, kernel;
+    std::vector<std::pair<size_t, ConstParam::Type>> numbers;  // which of the row's
+    std::vector<size_t> buffers;
+  };
+  using Key = std::tuple<Place::Kind, int32_t, uint64_t, uint64_t>;
+  static Key key(const Place& place) { return {place.kind, place.index, place.offset, place.bytes}; }
+
+  void add_numbers(const Launch& launch, const KernelSource& source, Link& link) {
+    const auto add = [&](uint32_t number, ConstParam::Type type) {
+      link.numbers.emplace_back(row_.constants.size(), type);
+      row_.constants.push_back(number);
+    };
+    for (const uint32_t groups : launch.groups) add(groups, ConstParam::Type::u32);
+    for (size_t c = 0; c < launch.constants.size(); ++c) add(launch.constants[c], source.constants[c].type);
+  }
+
+  // Links share a buffer where they are bound to the same memory.
+  void add_place(const Place& place, const BufferParam& as, Link& link) {
+    const auto [at, fresh] = buffer_of_.try_emplace(key(place), buffers_.size());
+    link.buffers.push_back(at->second);
+    if (fresh) {
+      buffers_.push_back({fmt::format("b{}", buffers_.size()), as.dtype, as.access, true, as.scattered});
+      row_.places.push_back(place);
+      return;
+    }
+    BufferParam& known = buffers_[at->second];
+    if (known.access != as.access) known.access = Access::read_write;
+    known.scattered = known.scattered && as.scattered;
+  }
+
+  void add_facts(const KernelFacts& more) {
+    facts_.ops += (facts_.ops.empty() ? "" : ", ") + more.ops;
+    facts_.read_bytes += more.read_bytes;
+    facts_.written_bytes += more.written_bytes;
+    facts_.flops += more.flops;
+    for (const std::string& line : more.lines) {
+      if (std::find(facts_.lines.begin(), facts_.lines.end(), line) == facts_.lines.end()) facts_.lines.push_back(line);
+    }
+  }
+
+  const Caps& caps_;
+  const ChainLimits& limits_;
+  std::string width_, helpers_;
+  std::map<uint64_t, std::string> parts_;  // by hash, the name of the function
+  std::map<Key, size_t> buffer_of_;
+  std::vector<BufferParam> buffers_;
+  GraphImage::JoinedRow row_;
+  std::vector<Link> links_;
+  KernelFacts facts_;
+  int64_t loop_iterations_ = 0;
+};
+
+class ImageChainer {
+ public:
+  ImageChainer(GraphImage& image, const Caps& caps, const ChainLimits& limits)
+      : image_(image), caps_(caps), limits_(limits) {
+    for (const GraphImage::Kernel& kernel : image.kernels)
+      fits_.push_back(kernel.source && !kernel.is_compiled() && part_refusal(*kernel.source).empty());
+  }
+
+  std::vector<Chain> run() {
+    for (GraphImage::Loop& loop : image_.loops) chain(loop.body);
+    std::vector<Chain> chains = chain(image_.launches);
+    drop_unused();
+    return chains;
+  }
+
+ private:
+  bool may_chain(const Launch& launch) const {
+    if (launch.kind != Launch::Kind::kernel || !fits_[static_cast<size_t>(launch.index)]) return false;
+    const uint64_t groups = uint64_t{launch.groups[0]} * launch.groups[1] * launch.groups[2];
+    const double cores = static_cast<double>(std::min<uint64_t>(groups, caps_.compute_units));
+    return guessed_seconds(launch.facts) * (1 - 1 / cores) <= limits_.seconds;
+  }
+
+  std::vector<Chain> chain(std::vector<Launch>& launches) {
+    std::vector<Launch> kept;
+    std::vector<Chain> chains;
+    std::optional<ChainBuilder> growing;
+    size_t first = 0;
+    const auto close = [&] {
+      if (growing && growing->links() > 1) {
+        KernelSource source = growing->source();
+        chains.push_back({source.name, first, growing->links()});
+        Launch launch = growing->launch(kernel_of(source));
+        launch.facts.name = source.name;
+        launch.facts.source = source.hash();
+        kept.push_back(std::move(launch));
+      } else if (growing) {
+        kept.push_back(std::move(launches[first]));
+      }
+      growing.reset();
+    };
+    for (size_t l = 0; l < launches.size(); ++l) {
+      if (!may_chain(launches[l])) {
+        close();
+        kept.push_back(std::move(launches[l]));
+        continue;
+      }
+      const KernelSource source = *image_.kernels[static_cast<size_t>(launches[l].index)].source;
+      if (growing && growing->add(launches[l], source)) continue;
+      close();
+      first = l;
+      if (!growing.emplace(caps_, limits_).add(launches[l], source)) {
+        growing.reset();
+        kept.push_back(std::move(launches[l]));
+      }
+    }
+    close();
+    launches = std::move(kept);
+    return chains;
+  }
+
+  int32_t kernel_of(const KernelSource& source) {
+    const auto [at, fresh] = made_.try_emplace(source.hash(), static_cast<int32_t>(image_.kernels.size()));
+    if (fresh) {
+      image_.kernels.push_back({source, {.signature = signature_of(source)}});
+      fits_.push_back(false);
+    }
+    return at->second;
+  }
+
+  // Calls visit(launch) for all that launch a kernel.
+  template <class F>
+  void for_each_launch(const F& visit) {
+    const auto walk = [&](std::vector<Launch>& launches) {
+      for (Launch& launch : launches) {
+        if (launch.kind == Launch::Kind::kernel || launch.kind == Launch::Kind::joined) visit(launch);
+      }
+    };
+    walk(image_.launches);
+    for (GraphImage::Loop& loop : image_.loops) walk(loop.body);
+  }
+
+  void drop_unused() {
+    std::vector<int32_t> now(image_.kernels.size(), -1);
+    for_each_launch([&](const Launch& launch) { now[static_cast<size_t>(launch.index)] = 0; });
+    std::vector<GraphImage::Kernel> kept;
+    for (size_t k = 0; k < now.size(); ++k) {
+      if (now[k] < 0) continue;
+      now[k] = static_cast<int32_t>(kept.size());
+      kept.push_back(std::move(image_.kernels[k]));
+    }
+    image_.kernels = std::move(kept);
+    for_each_launch([&](Launch& launch) { launch.index = now[static_cast<size_t>(launch.index)]; });
+  }
+
+  GraphImage& image_;
+  const Caps& caps_;
+  const ChainLimits& limits_;
+  std::vector<bool> fits_;  // by kernel
+  std::map<uint64_t, int32_t> made_;
+};
+
+}  // namespace
+
+RepeatedScope::RepeatedScope() { ++scopes; }
+RepeatedScope::~RepeatedScope() { --scopes; }
+bool RepeatedScope::active() { return scopes > 0 || Replay::capturing(); }
+
+bool chains_wanted(const DeviceContext& device) {
+  const bool wanted = setting() == Setting::always || (setting() == Setting::repeated && RepeatedScope::active());
+  return wanted && Quirks(device.info()).has(Quirk::wakes_threads);
+}
+
+std::vector<Chain> chain_launches(GraphImage& image, const Caps& caps, const ChainLimits& limits) {
+  if (!image.cuts.empty() || caps.target != Target::opencl) return {};
+  return ImageChainer(image, caps, limits).run();
+}
+
+}  // namespace heddle
