@@ -41,6 +41,7 @@ class CudaCompiler final : public KernelCompiler {
     return reason;
   }
   std::string version() const override { return cuda::nvrtc_version(); }
+  std::vector<uint32_t> architectures() const override { return cuda::nvrtc_architectures(); }
 };
 
 }  // namespace

@@ -198,6 +198,8 @@ bool with_lines() { return DebugSwitch<Lines>::on(); }
 
 std::string nvrtc_version() { return loaded().api.version; }
 
+std::vector<uint32_t> nvrtc_architectures() { return {loaded().api.archs.begin(), loaded().api.archs.end()}; }
+
 std::string compile_ptx(const std::string& text, const std::string& name, int sm) {
   Program program(text, name);
   program.compile(fmt::format("compute_{}", sm));

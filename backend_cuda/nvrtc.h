@@ -6,7 +6,9 @@
 // Invariants: the library is opened once. Thread safety: all functions may be called from any thread (NVRTC locks).
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace heddle::cuda {
 
@@ -14,6 +16,8 @@ namespace heddle::cuda {
 bool have_nvrtc(std::string* absent = nullptr);
 // "13.0"; empty without NVRTC.
 std::string nvrtc_version();
+// Compute capabilities that it makes machine code for, ascending; empty without NVRTC.
+std::vector<uint32_t> nvrtc_architectures();
 
 // HEDDLE_CUDA_LINES: compiled kernels carry the lines of their text, for profilers and for the tests' executor of PTX.
 bool with_lines();

@@ -23,6 +23,7 @@
 #include "heddle/core/run/graph_result.h"
 #include "heddle/core/run/image_binaries.h"
 #include "heddle/core/simplify/passes.h"
+#include "heddle/deploy/planned_device.h"
 
 namespace heddle {
 namespace {
@@ -175,12 +176,12 @@ ModelImage compile_function(DeviceContext& device, const ModelFunction& function
   const auto graph = CompiledGraph::compile(device, made.captured, true, {});
   image.image = graph->image();
   if (!image.image.assigned.empty()) throw ValueError("[compile] the model cannot be written: it updates tensors");
-  if (!for_c) {
+  if (!only_plans(device)) {
     graph->run(made.captured);
     device.synchronize();
     image.programs = programs_of(device, image.image);
-    add_binaries(image.image, device.caps());
   }
+  if (!for_c) add_binaries(image.image, device.caps());
   forget_lines(image.image);
   image.value_bytes = graph->memory().all_values;
   name_ports(function, made, image);

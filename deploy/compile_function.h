@@ -1,10 +1,10 @@
 // compile_function(): a function of tensors as an image that runs without this library.
 //
-// Purpose: the function is recorded once, planned as compile(f) plans it for inputs of fixed sizes, run once, and
-// written: kernels compiled, storages named, weights laid aside. Invariants: the image computes what compile(f)
-// computes on that device, bit for bit; weights that several images share are kept once (WeightStore). Errors:
-// ValueError "[compile] ..." for a function that cannot be written: it draws numbers, looks at values, updates tensors,
-// or uses another device. Thread safety: as recording: one thread at a time.
+// Purpose: the function is recorded once, planned as compile(f) plans it for inputs of fixed sizes, run once (but on a
+// device that is not here, deploy/planned_device.h), and written: kernels compiled, storages named, weights laid aside.
+// Invariants: the image computes what compile(f) computes on that device, bit for bit; weights that several images
+// share are kept once (WeightStore). Errors: ValueError "[compile] ..." for a function that cannot be written: it draws
+// numbers, looks at values, updates tensors, or uses another device. Thread safety: as recording: one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,10 @@
 #include "heddle/core/base/build_info.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/deploy/cuda_target.h"
 #include "tools/cli.h"
 #if HEDDLE_HAS_ONNX
 #include "heddle/onnx/package.h"
@@ -32,18 +35,26 @@ struct CompileCommandOptions {
 };
 
 #if HEDDLE_HAS_ONNX
-// The device that an image for a target is planned on: it must be here, since the kernels are run once.
+// The device that an image for a target is planned on. It must be here, since the kernels are run once; but for an
+// architecture of NVIDIA's, whose code needs no GPU to be made.
 DeviceContext& device_for(const std::string& target) {
   const std::string_view name = std::string_view(target).substr(0, target.find(':'));
   if (name != "vulkan" && name != "opencl" && name != "cuda")
     throw ValueError(
         fmt::format("[compile] there is no target '{}'; known: vulkan, opencl, cuda, cuda:sm_80, c", target));
-  const bool architecture = target.starts_with("cuda:sm_");
-  DeviceContext& found = open_device(architecture ? "cuda" : target, false);
-  if (architecture && !takes_target(target_name(found.caps()), target))
-    throw ValueError(fmt::format("[compile] target {}: {} is {}; a device of that generation is needed", target,
-                                 found.id(), target_name(found.caps())));
-  return found;
+  if (target.starts_with("cuda:sm_")) {
+    for (const DeviceInfo& info : Registry::instance().devices()) {
+      if (info.available && target_name(info.caps) == target) return device(info.id);
+    }
+    return cuda_target(target);
+  }
+  try {
+    return open_device(target, false);
+  } catch (const DeviceUnavailable& absent) {
+    throw DeviceUnavailable(
+        fmt::format("[compile] target {} needs such a device here, on which its kernels are run once ({} does not): {}",
+                    target, name == "cuda" ? "cuda:sm_80" : "c", absent.what()));
+  }
 }
 
 // Parts of the file that is being made, with the bytes behind them.
@@ -72,7 +83,7 @@ class ModelWriter {
     part.bytes = made_.back();
     parts_.push_back(std::move(part));
   }
-  void write() {
+  void write(const std::string& path) {
     if (!weights_->bytes().empty())
       parts_.push_back({.name = weights_->part(), .kind = PartKind::weights, .bytes = weights_->bytes()});
     const Json lineage{
@@ -85,7 +96,7 @@ class ModelWriter {
         {"golden", o_.golden}};
     const std::string text = lineage.dump();
     add({.name = "lineage", .kind = PartKind::lineage}, {text.begin(), text.end()});
-    write_model_parts(o_.output, parts_, metadata_);
+    write_model_parts(path, parts_, metadata_);
   }
 
  private:
@@ -127,39 +138,44 @@ void show(const Json& facts) {
              facts["value_bytes"].get<uint64_t>());
 }
 
-// The target c gives a folder of its own, the others parts of one file.
-bool is_for_c(const CompileCommandOptions& o) {
-  if (std::find(o.targets.begin(), o.targets.end(), "c") == o.targets.end()) {
+// Where the parts of a compilation go: images into a .heddle file, the target c into a folder of its own. With both,
+// -o names a folder that holds the two.
+struct Outputs {
+  std::string file, c_folder;  // empty: there is none
+};
+
+Outputs outputs_of(const CompileCommandOptions& o) {
+  const bool for_c = std::find(o.targets.begin(), o.targets.end(), "c") != o.targets.end();
+  if (!for_c) {
     if (!onnx::is_package(o.output))
       throw ValueError(fmt::format("[compile] {}: a model is written as a .heddle file", o.output));
-    return false;
+    return {o.output, ""};
   }
-  if (o.targets.size() > 1)
-    throw ValueError("[compile] target c is written into a folder, others into a .heddle file: name it alone");
   if (onnx::is_package(o.output))
-    throw ValueError(fmt::format("[compile] {}: target c is written into a folder, not a .heddle file", o.output));
-  return true;
-}
-
-void run_for_c(const CompileCommandOptions& o, const std::vector<onnx::Port>& inputs) {
-  const Json written = compile_c({o.file, o.output, o.golden, parse_buckets(o.buckets)}, inputs);
-  if (o.json) return print_json({{"event", "done"}, {"output", o.output}, {"c", written}});
-  fmt::print("C99     {0}: {1} files; cc -std=c99 -O3 {0}/*.c -lm\n", o.output, written["files"].size());
-}
-
-void run(const CompileCommandOptions& o) {
-  const bool for_c = is_for_c(o);
-  onnx::Report report = onnx::inspect(o.file);
-  if (!report.runs()) throw ValueError("[compile] the model cannot run:\n" + report.text());
-  if (!report.waits.empty())
     throw ValueError(
-        fmt::format("[compile] results are sized by values, which no image can be: {}", fmt::join(report.waits, ", ")));
-  for (const std::string& shape : o.shapes) set_shape(report, shape);
-  if (for_c) return run_for_c(o, report.inputs);
+        fmt::format("[compile] {}: target c is written into a folder{}, not a .heddle file", o.output,
+                    o.targets.size() > 1 ? ", which -o names, and the .heddle file of the others into it" : ""));
+  if (o.targets.size() == 1) return {"", o.output};
+  std::error_code error;
+  if (fs::exists(o.output, error))
+    throw ValueError(fmt::format("[compile] {}: is there already; a folder is made", o.output));
+  const fs::path folder(o.output);
+  return {(folder / (fs::path(o.file).stem().string() + ".heddle")).string(), (folder / "c").string()};
+}
+
+Json write_c(const CompileCommandOptions& o, const std::string& folder, const std::vector<onnx::Port>& inputs) {
+  Json written = compile_c({o.file, folder, o.golden, parse_buckets(o.buckets)}, inputs);
+  if (!o.json) fmt::print("C99     {0}: {1} files; cc -std=c99 -O3 {0}/*.c -lm\n", folder, written["files"].size());
+  return written;
+}
+
+// Each target but c, for each bucket.
+Json add_images(const CompileCommandOptions& o, const onnx::Report& report, ModelWriter& writer) {
   std::vector<DeviceContext*> devices;
-  for (const std::string& target : o.targets) devices.push_back(&device_for(target));
+  for (const std::string& target : o.targets) {
+    if (target != "c") devices.push_back(&device_for(target));
+  }
   const std::vector<Bucket> buckets = parse_buckets(o.buckets);
-  ModelWriter writer(o);
   Json images = Json::array();
   for (DeviceContext* const device : devices) {
     onnx::LoadOptions options;
@@ -179,8 +195,30 @@ void run(const CompileCommandOptions& o) {
     if (const std::optional<Golden> golden = maker.make(report.inputs, bucket))
       writer.add(golden_part(*golden, bucket_name(bucket), {}), golden_bytes(*golden));
   }
-  writer.write();
-  if (o.json) print_json({{"event", "done"}, {"output", o.output}, {"images", images}});
+  return images;
+}
+
+void run(const CompileCommandOptions& o) {
+  const Outputs outputs = outputs_of(o);
+  onnx::Report report = onnx::inspect(o.file);
+  if (!report.runs()) throw ValueError("[compile] the model cannot run:\n" + report.text());
+  if (!report.waits.empty())
+    throw ValueError(
+        fmt::format("[compile] results are sized by values, which no image can be: {}", fmt::join(report.waits, ", ")));
+  for (const std::string& shape : o.shapes) set_shape(report, shape);
+  Json done{{"event", "done"}, {"output", o.output}};
+  std::optional<ModelWriter> writer;
+  if (!outputs.file.empty()) done["images"] = add_images(o, report, writer.emplace(o));
+  // Both are there, or neither.
+  try {
+    if (!outputs.c_folder.empty()) done["c"] = write_c(o, outputs.c_folder, report.inputs);
+    if (writer) writer->write(outputs.file);
+  } catch (...) {
+    std::error_code error;
+    if (writer && !outputs.c_folder.empty()) fs::remove_all(o.output, error);
+    throw;
+  }
+  if (o.json) print_json(done);
 }
 #else
 void run(const CompileCommandOptions&) {
@@ -196,10 +234,14 @@ void add_compile(Cli& cli) {
   auto options = std::make_shared<CompileCommandOptions>();
   CompileCommandOptions& o = *options;
   command->add_option("file", o.file, "A .onnx file, or a .heddle file made of one")->required();
-  command->add_option("-o,--output", o.output, "The .heddle file; for the target c a folder")->required();
+  command
+      ->add_option("-o,--output", o.output,
+                   "The .heddle file; with the target c a folder, for its sources and the others' file")
+      ->required();
   command
       ->add_option("--targets", o.targets,
-                   "Of vulkan, opencl, cuda, cuda:sm_80; each needs its device here. Or c: sources in C99")
+                   "Of vulkan, opencl, cuda, each of which needs its device here; cuda:sm_80, any architecture "
+                   "that NVRTC knows, without one; c: sources in C99")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--buckets", o.buckets, "Sizes of a dimension that varies: N=1,8,32; once for each name");
@@ -209,6 +251,7 @@ void add_compile(Cli& cli) {
   command->footer(
       "Whoever opens the file checks the golden vectors. The C interface is heddle/runtime/heddle.h.\n"
       "Example:\n  heddle compile net.onnx --targets vulkan,opencl --buckets N=1,8 -o net.heddle\n"
+      "  heddle compile net.onnx --targets opencl,cuda:sm_80,cuda:sm_90,c -o net  (net/net.heddle, net/c)\n"
       "  heddle compile net.onnx --targets c -o net-c && cc -std=c99 -O3 net-c/*.c -lm -o net && ./net");
   command->callback([options] { run(*options); });
 }

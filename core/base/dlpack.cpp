@@ -56,6 +56,8 @@ DType dtype_of_dl(const DlDataType& type, const char* place) {
   throw ShapeError(fmt::format("[{}] {}", place, what));
 }
 
+constexpr int64_t most_elements = int64_t{1} << 58;  // bytes of them still are a number
+
 View view_of(const DlTensor& tensor, const char* place) {
   if (tensor.ndim < 0 || tensor.ndim > Shape::max_rank)
     throw ShapeError(
@@ -65,7 +67,8 @@ View view_of(const DlTensor& tensor, const char* place) {
   int64_t numel = 1;
   for (const int64_t dim : dims) {
     if (dim < 0) fail_shape(place, "a dimension is negative");
-    if (__builtin_mul_overflow(numel, std::max<int64_t>(dim, 1), &numel)) fail_shape(place, "the dimensions overflow");
+    if (__builtin_mul_overflow(numel, std::max<int64_t>(dim, 1), &numel) || numel > most_elements)
+      fail_shape(place, "the dimensions overflow");
   }
   View view = View::dense(Shape(dims));
   if (view.shape.numel() == 0) return view;
@@ -77,8 +80,7 @@ View view_of(const DlTensor& tensor, const char* place) {
         __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
       fail_shape(place, "the strides overflow");
   }
-  constexpr int64_t most = int64_t{1} << 58;  // bytes of them still are a number
-  if (low < -most || high > most) fail_shape(place, "the strides overflow");
+  if (low < -most_elements || high > most_elements) fail_shape(place, "the strides overflow");
   return view;
 }
 

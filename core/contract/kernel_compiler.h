@@ -29,6 +29,8 @@ class KernelCompiler {
   virtual std::string absent() const { return {}; }
   // Of what devices with this compiler are told apart by, beside their driver; "": nothing.
   virtual std::string version() const { return {}; }
+  // Whose machine code it makes, by Caps::architecture, ascending; empty where that is no question.
+  virtual std::vector<uint32_t> architectures() const { return {}; }
   // Whether it knows an extension of its language.
   virtual bool knows(std::string_view) const { return true; }
 };

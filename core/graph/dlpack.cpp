@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heddle/core/device/adopted.h"
+#include "heddle/core/device/validate.h"
 #include "heddle/core/graph/node.h"
 
 namespace heddle {
@@ -31,6 +32,8 @@ Tensor copy_of(const DlArray& array, DeviceContext& device) {
   const auto numel = static_cast<size_t>(array.numel());
   if (array.view.is_dense() && array.dtype != DType::boolean && array.is_aligned())
     return Tensor::from_bytes(array.first, numel, array.dtype, array.view.shape, &device);
+  // Strides of 0 make any number of elements of a few bytes.
+  if (numel > 0) check_allocation(numel * size_of(array.dtype), device.caps());
   const std::vector<uint8_t> bytes = dense_values(array);
   return Tensor::from_bytes(bytes.data(), numel, array.dtype, array.view.shape, &device);
 }

@@ -134,7 +134,8 @@ TEST_F(CompileC, BadInputIsOneLineAndLeavesNothing) {
   };
   refused({"-o", out}, "input x has a size 'N1' without a number");
   refused({"-o", out + ".heddle", "--buckets", "N1=2"}, "target c is written into a folder, not a .heddle file");
-  test::expect_user_error({"compile", net, "--targets", "c,opencl", "--buckets", "N1=2", "-o", out}, "name it alone");
+  test::expect_user_error({"compile", net, "--targets", "c,opencl", "--buckets", "N1=2", "-o", out + ".heddle"},
+                          "the .heddle file of the others into it");
   std::error_code error;
   fs::create_directories(out, error);
   std::ofstream(folder / "out/mine.txt") << "kept";

@@ -7,6 +7,7 @@
 #include "heddle/io/write_model_parts.h"
 #include "heddle/runtime/golden.h"
 #include "heddle/runtime/loaded_model.h"
+#include "heddle/runtime/model_image.h"
 #include "tests/cli/command_test.h"
 #include "tests/cli/user_error.h"
 #include "tests/onnx/wire.h"
@@ -95,6 +96,42 @@ TEST_F(Compile, GoldenVectorsThatDifferAreNamed) {
   }
   write_model_parts(other, changed);
   test::expect_user_error({"run", other, "--verify", "--device", "reference:0"}, "output y[1, 3] is ");
+}
+
+// Machine code for GPUs that are not here, beside images of devices that are and sources in C99, at once.
+TEST_F(Compile, ArchitecturesNeedNoGpu) {
+  const Finished tried = test::run_heddle({"compile", net, "--targets", "cuda:sm_12", "-o", file});
+  EXPECT_EQ(tried.exit_code, 2);
+  EXPECT_EQ(std::ranges::count(tried.err, '\n'), 1) << tried.err;
+  if (!contains(tried.err, "there is no target 'cuda:sm_12'; NVRTC ")) {
+    EXPECT_TRUE(contains(tried.err, "NVRTC") || contains(tried.err, "no backend for CUDA"));
+    GTEST_SKIP() << tried.err;
+  }
+  EXPECT_TRUE(contains(tried.err, "cuda:sm_90"));
+  const std::string out = folder / "all";
+  const auto line =
+      json({"compile", net, "--targets", listed() + ",cuda:sm_80,cuda:sm_90,c", "--buckets", "N1=1,8", "-o", out});
+  EXPECT_EQ(line["images"].size(), 2 * (targets.size() + 2));
+  EXPECT_TRUE(fs::exists(out + "/c/net.h"));
+  const std::string both = out + "/net.heddle";
+  const ModelParts parts = ModelParts::read(both);
+  for (const char* bucket : {"N1=1", "N1=8"}) {
+    for (const uint32_t sm : {80u, 90u}) {
+      const PartEntry* const part = parts.find_image("cuda:sm_" + std::to_string(sm), bucket);
+      ASSERT_NE(part, nullptr) << sm << ' ' << bucket;
+      const ModelImage image = model_image_from_bytes(parts.bytes(*part));
+      EXPECT_EQ(image.needs.architecture, sm);
+      for (const GraphImage::Kernel* kernel : kernels_of(image.image)) EXPECT_TRUE(kernel->is_compiled());
+    }
+    EXPECT_NE(parts.find_image(targets[0], bucket), nullptr);
+  }
+  EXPECT_EQ(json({"run", both, "--verify", "--device", targets[0]})["golden"], 2);
+  test::expect_user_error({"compile", net, "--targets", "c,cuda:sm_80", "--buckets", "N1=1", "-o", out},
+                          "is there already");
+  // Of two halves, one that fails leaves neither.
+  const std::string none = folder / "none";
+  test::expect_user_error({"compile", net, "--targets", "c,cuda:sm_80", "-o", none}, "without a number");
+  EXPECT_FALSE(fs::exists(none));
 }
 
 TEST_F(Compile, BadInputIsOneLine) {

@@ -8,9 +8,10 @@ find_package(PNG REQUIRED)
 find_library(TURBOJPEG_LIBRARY turbojpeg REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 set(readers
-  core/base/cache_dir.cpp core/base/cache_files.cpp core/base/dtype.cpp core/base/files.cpp core/base/folders.cpp
-  core/base/system/files_posix.cpp core/base/system/mapping_posix.cpp
-  core/base/hash.cpp core/base/json_walk.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp core/base/utf8.cpp
+  core/base/cache_dir.cpp core/base/cache_files.cpp core/base/dlpack.cpp core/base/dtype.cpp core/base/files.cpp
+  core/base/folders.cpp core/base/system/files_posix.cpp core/base/system/mapping_posix.cpp
+  core/base/hash.cpp core/base/host_array.cpp core/base/json_walk.cpp core/base/parse_json.cpp core/base/shape.cpp
+  core/base/shortened.cpp core/base/similar.cpp core/base/utf8.cpp core/base/view.cpp core/graph/dlpack.cpp
   core/inspect/saved_launch.cpp core/functions/linalg/einsum.cpp
   core/dialect/expression.cpp core/dialect/kernel_file.cpp core/dialect/kernel_file_parser.cpp
   core/contract/kernel_binary.cpp core/contract/kernel_source.cpp core/run/image.cpp core/run/image_bytes.cpp

@@ -16,7 +16,8 @@ namespace heddle::fuzz {
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = [] {
     std::vector<Target> list;
-    for (const auto& part : {array_targets(), text_targets(), kernel_targets(), run_targets(), model_targets()})
+    for (const auto& part :
+         {array_targets(), text_targets(), kernel_targets(), run_targets(), model_targets(), dlpack_targets()})
       list.insert(list.end(), part.begin(), part.end());
 #if HEDDLE_HAS_ONNX
     const std::vector<Target> onnx = onnx_targets();

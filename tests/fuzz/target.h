@@ -47,6 +47,7 @@ std::vector<Target> text_targets();    // tokenizers, configurations, transforms
 std::vector<Target> kernel_targets();  // kernel files, expressions, user texts, einsum, tuning tables, caches
 std::vector<Target> run_targets();     // checkpoints, run state, reports
 std::vector<Target> model_targets();   // .heddle, GGUF, PyTorch
+std::vector<Target> dlpack_targets();  // arrays of others
 std::vector<Target> onnx_targets();    // ONNX; only where the library reads it
 
 }  // namespace heddle::fuzz

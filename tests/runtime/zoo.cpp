@@ -8,13 +8,21 @@
 namespace heddle::test {
 namespace {
 
+// Its weights are drawn by the reference device, since one that is only planned for draws none.
+template <class Model, class Options>
+std::shared_ptr<Model> on_device(const Options& options, DeviceContext& target) {
+  Generator generator{7};
+  const auto model =
+      std::make_shared<Model>(options, nn::ParameterOptions{.device = device("reference:0"), .generator = &generator});
+  model->to(target);
+  model->eval();
+  return model;
+}
+
 template <class Model, class Options>
 FunctionsOn one_input(Options options, Shape shape, DType dtype = DType::f32) {
   return [options, shape, dtype](DeviceContext& device) {
-    Generator generator{7};
-    const auto model =
-        std::make_shared<Model>(options, nn::ParameterOptions{.device = device, .generator = &generator});
-    model->eval();
+    const auto model = on_device<Model>(options, device);
     ModelFunction function;
     function.inputs = {{"x", dtype, shape}};
     function.outputs = {"y"};
@@ -25,11 +33,8 @@ FunctionsOn one_input(Options options, Shape shape, DType dtype = DType::f32) {
 
 FunctionsOn conditioned_unet() {
   return [](DeviceContext& device) {
-    Generator generator{7};
     const nn::UNetOptions options{.width = 8, .multipliers = {1, 2}, .groups = 4, .time = true};
-    const auto model =
-        std::make_shared<nn::UNet>(options, nn::ParameterOptions{.device = device, .generator = &generator});
-    model->eval();
+    const auto model = on_device<nn::UNet>(options, device);
     ModelFunction function;
     function.inputs = {{"images", DType::f32, {2, 1, 8, 8}}, {"step", DType::i32, {2}}};
     function.outputs = {"noise"};
@@ -72,10 +77,7 @@ std::vector<ZooModel> zoo() {
 
 FunctionsOn two_buckets() {
   return [](DeviceContext& device) {
-    Generator generator{7};
-    const auto model = std::make_shared<nn::Mlp>(nn::MlpOptions{.in = 20, .hidden = {64}, .out = 10},
-                                                 nn::ParameterOptions{.device = device, .generator = &generator});
-    model->eval();
+    const auto model = on_device<nn::Mlp>(nn::MlpOptions{.in = 20, .hidden = {64}, .out = 10}, device);
     std::vector<ModelFunction> functions;
     for (const int64_t n : {1, 3}) {
       ModelFunction function;

@@ -150,6 +150,7 @@ TEST(DlpackIn, WhatNoTensorIsIsRefused) {
   refused([](Producer& p) { p.set({3}, {huge * 2}); }, shape);
   refused([](Producer& p) { p.set({2}, {huge}); }, shape);
   refused([](Producer& p) { p.set({2}, {-huge}); }, shape);
+  refused([](Producer& p) { p.set({huge}, {0}); }, shape);  // of eight bytes each they would be 0
   refused([](Producer& p) { p.managed.tensor.dtype.lanes = 4; }, dtype);
   refused([](Producer& p) { p.managed.tensor.dtype = {5, 64, 1}; }, dtype);
   refused([](Producer& p) { p.managed.tensor.dtype = {2, 8, 1}; }, dtype);
@@ -162,6 +163,16 @@ TEST(DlpackIn, WhatNoTensorIsIsRefused) {
   refused([](Producer& p) { p.managed.version.major = 2; }, value);
   EXPECT_THROW(from_dlpack(static_cast<DlManagedTensor*>(nullptr)), ValueError);
   EXPECT_THROW(from_dlpack(static_cast<DlManagedTensorVersioned*>(nullptr)), ValueError);
+}
+
+// One element, as often as somebody says: no memory is asked for.
+TEST(DlpackIn, ACopyLargerThanTheDeviceIsRefused) {
+  Producer producer(numbers(1));
+  producer.set({int64_t{1} << 55}, {0});
+  EXPECT_THROW(from_dlpack(&producer.managed, &null()), LimitError);
+  producer.managed.flags = dl_read_only;
+  EXPECT_THROW(from_dlpack(&producer.managed, &host()), LimitError);
+  EXPECT_EQ(producer.given_back, 0);
 }
 
 TEST(DlpackOut, SharesTheMemoryUntilItIsGivenBack) {

@@ -16,6 +16,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/similar.h"
+#include "heddle/deploy/cuda_target.h"
 
 namespace heddle::tools::certify {
 namespace {
@@ -38,24 +39,16 @@ Caps common_caps(DeviceClass device_class, Target target, uint32_t vendor_id, ui
   return caps;
 }
 
-// As backend_cuda/caps.cpp reads them; shared memory is what a group may opt in to.
-GpuFamily nvidia(uint32_t sm, const char* card, uint32_t units, uint32_t shared, uint64_t memory, double clock,
-                 double bandwidth) {
+// Of the table that images are planned by; a range of memory as with the other vendors.
+GpuFamily nvidia(uint32_t sm, double clock, double bandwidth) {
+  const std::span<const CudaArchitecture> all = cuda_architectures();
+  const CudaArchitecture& row = *std::ranges::find(all, sm, &CudaArchitecture::sm);
   GpuFamily f;
   f.vendor = Vendor::nvidia;
   f.arch = fmt::format("sm_{}", sm);
-  f.card = card;
-  f.caps = common_caps(DeviceClass::discrete_gpu, Target::cuda, 0x10de, memory);
-  f.caps.compute_units = units;
-  f.caps.subgroup_size = 32;
-  f.caps.shared_bytes = shared;
-  f.caps.max_group_lanes = f.caps.max_group[0] = f.caps.max_group[1] = 1024;
-  f.caps.max_group[2] = 64;
-  f.caps.max_groups[0] = 0x7fffffff;
-  f.caps.f64 = f.caps.f64_math = f.caps.uploads_beside = f.caps.int8_dot = true;
-  f.caps.queues = 2;
-  if (sm >= 80) f.caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";
-  f.caps.architecture = sm;
+  f.card = row.card;
+  f.caps = cuda_caps(row);
+  f.caps.max_allocation_bytes = f.caps.max_binding_bytes = std::min(f.caps.memory_bytes, 4 * gib - 1);
   f.clock_hz = clock;
   f.memory_bytes_per_s = bandwidth;
   return f;
@@ -106,11 +99,8 @@ GpuFamily intel(const char* arch, const char* card, DeviceClass device_class, ui
 
 std::vector<GpuFamily> nvidia_families() {
   std::vector<GpuFamily> table = {
-      nvidia(75, "GeForce RTX 2080 Ti", 68, 65536, 11 * gib, 1.545e9, 616e9),
-      nvidia(80, "A100 SXM 40 GB", 108, 166912, 40 * gib, 1.41e9, 1555e9),
-      nvidia(90, "H100 SXM", 132, 232448, 80 * gib, 1.83e9, 3350e9),
-      nvidia(100, "B200", 148, 232448, 180 * gib, 1.965e9, 8000e9),
-      nvidia(120, "GeForce RTX 5090", 170, 101376, 32 * gib, 2.407e9, 1792e9),
+      nvidia(75, 1.545e9, 616e9),   nvidia(80, 1.41e9, 1555e9),   nvidia(90, 1.83e9, 3350e9),
+      nvidia(100, 1.965e9, 8000e9), nvidia(120, 2.407e9, 1792e9),
   };
   table[0].rates = {.matrix_f16 = 512, .max_subgroups = 32, .max_groups = 16, .shared_total = 65536};
   table[1].rates = {.matrix_f16 = 1024, .max_subgroups = 64, .max_groups = 32, .shared_total = 167936};
