@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <stdexcept>
 
 #include "heddle/core/device/context.h"
@@ -74,6 +76,16 @@ bool packed_takes(const Node& node) {
   return matmul_packed_pays(node.device->caps(), x.numel() / x[x.rank() - 1], x[x.rank() - 1]);
 }
 
+// Blocks lie row by row, as they do in a mapped file: from any byte that their scales, read as f16, may begin at and
+// that the kernel's constant holds. A copy of them would be made in every run.
+bool packed_accepts(const IrNode& node, size_t input, const View& view) {
+  const bool blocks = input + 1 == node.inputs.size();
+  View from_start = view;
+  from_start.offset = 0;
+  return from_start.is_dense() && view.offset >= 0 && view.offset <= std::numeric_limits<uint32_t>::max() &&
+         (!blocks || view.offset % 2 == 0);
+}
+
 double packed_flops(const Graph& graph, const IrNode& node) {
   const Shape& x = graph.nodes[node.inputs[0]].shape;
   return 2.0 * static_cast<double>(node.shape.numel()) * static_cast<double>(x[x.rank() - 1]);
@@ -89,9 +101,9 @@ const BodyRow rows[] = {
     attention_row(ops::attention_key_gradient_op),
     attention_row(ops::attention_bias_gradient_op),
     attention_row(attention_gradients_op),
-    {.op = &ops::unpack_blocks_op, .dense_operands = true},
+    {.op = &ops::unpack_blocks_op, .accepts = packed_accepts},
     {.op = &ops::matmul_packed_op,
-     .dense_operands = true,
+     .accepts = packed_accepts,
      .takes = packed_takes,
      .flops = packed_flops,
      .epilogue = true},

@@ -1,5 +1,6 @@
 // matmul_packed and unpack_blocks: every type of blocks, rows few and many, views, epilogues, transforms, refusals.
 #include <cmath>
+#include <functional>
 
 #include "heddle/autograd/autograd.h"
 #include "heddle/autograd/vmap.h"
@@ -7,6 +8,7 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/functions/linalg/packed.h"
+#include "heddle/core/run/replay.h"
 #include "tests/support/device_test.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/packed_blocks.h"
@@ -134,6 +136,32 @@ TEST_P(PackedMatmul, ViewsAndEpilogues) {
       ASSERT_NEAR(got[i * 33 + j], o.want[i * 40 + 7 + j], 2e-6 * (1 + o.size[i * 40 + 7 + j]));
   }
   expect(o, matmul_packed(cast(o.x, DType::f16), o.blocks, type), "x in f16");  // whose values f16 holds
+}
+
+// Blocks within a longer stretch of bytes, as in a mapped file: read where they lie, but for odd places.
+TEST_P(PackedMatmul, BlocksBehindOtherBytes) {
+  for (const GgmlType type : types) {
+    const Operands o = make(type, 3, 19, 2 * block_of(type).elements);
+    const Tensor flat = reshape(o.blocks, {o.blocks.numel()});
+    for (const int64_t before : {32, 2, 1}) {
+      const Tensor file = concat({zeros({before}, DType::u8, &device()), flat}, 0);
+      eval({file});
+      const Tensor blocks = reshape(slice(file, 0, {.start = before}), o.blocks.shape());
+      expect(o, matmul_packed(o.x, blocks, type), "behind other bytes");
+      Tensor y, elements;
+      const auto kernels = [](Tensor& made, const std::function<Tensor()>& f) {
+        return Replay::capture([&] {
+                 made = f();
+                 eval({made});
+               })
+            .kernels();
+      };
+      EXPECT_EQ(kernels(y, [&] { return matmul_packed(o.x, blocks, type); }), before % 2 == 0 ? 1u : 2u);
+      EXPECT_EQ(kernels(elements, [&] { return unpack_blocks(blocks, type); }), before % 2 == 0 ? 1u : 2u);
+      expect(o, y, "of a replay");
+      EXPECT_EQ(elements.to_bytes(), unpack_blocks(o.blocks, type).to_bytes());
+    }
+  }
 }
 
 TEST_P(PackedMatmul, HasAGradientByX) {
