@@ -111,11 +111,11 @@ def shaded(colour, by):
 
 def view(r, width, height):
     """From a thing's coordinates to pixels."""
-    scale = r.uniform(0.3, 0.52) * min(width, height)
-    turn, shear, squash = math.radians(r.gauss(0, 14)), r.uniform(-0.3, 0.3), r.uniform(0.75, 1.3)
+    scale = r.uniform(0.36, 0.54) * min(width, height)
+    turn, shear, squash = math.radians(r.gauss(0, 9)), r.uniform(-0.2, 0.2), r.uniform(0.8, 1.25)
     mirror = r.choice((-1, 1))
     room_x, room_y = max(0, width / 2 - scale * 0.85), max(0, height / 2 - scale * 0.85)
-    x0, y0 = width / 2 + r.uniform(-0.7, 0.7) * room_x, height / 2 + r.uniform(-0.7, 0.7) * room_y
+    x0, y0 = width / 2 + r.uniform(-0.6, 0.6) * room_x, height / 2 + r.uniform(-0.6, 0.6) * room_y
     cos, sin = math.cos(turn), math.sin(turn)
 
     def to_pixel(point):
@@ -139,16 +139,16 @@ def scene(thing, r, width, height):
     slope = np.linspace(0, 1, height)[:, None, None] * np.ones((1, width, 1))
     image = Image.fromarray((low + (high - low) * slope).astype(np.uint8))
     draw = ImageDraw.Draw(image)
-    clutter(r, draw, width, height, r.randint(3, 12))
+    clutter(r, draw, width, height, r.randint(0, 6))
     if r.random() < 0.5:
         image = image.filter(ImageFilter.BoxBlur(r.uniform(1, 6)))
         draw = ImageDraw.Draw(image)
     to_pixel, colour = view(r, width, height), colour_of(r, 20, 235)
     for outline, shade in thing(r):
         draw.polygon([to_pixel(p) for p in outline], fill=shaded(colour, shade * r.uniform(0.85, 1.15)))
-    for _ in range(r.choice((0, 0, 1, 1, 2))):  # in front of it
+    for _ in range(r.choice((0, 0, 0, 1))):  # in front of it
         x, y = to_pixel((r.uniform(-1, 1), r.uniform(-1, 1)))
-        a = r.uniform(0.06, 0.16) * width
+        a = r.uniform(0.05, 0.12) * width
         draw.polygon(ellipse(x, y, a, a * r.uniform(0.5, 1.5), r.uniform(0, 360)), fill=shaded(colour_of(r), 1))
     return image
 
@@ -161,14 +161,14 @@ def photograph(label, seed):
     width, height = (short, int(short * aspect)) if r.random() < 0.4 else (int(short * aspect), short)
     image = scene(THINGS[label], r, 2 * width, 2 * height)
     if r.random() < 0.5:
-        image = image.filter(ImageFilter.GaussianBlur(r.uniform(0.5, 3)))
+        image = image.filter(ImageFilter.GaussianBlur(r.uniform(0.5, 2)))
     image = image.resize((width, height), Image.Resampling.BILINEAR)
     pixels = np.asarray(image, dtype=np.float32)
     across, down = np.meshgrid(np.linspace(-1, 1, width), np.linspace(-1, 1, height))
     light = r.uniform(0.55, 1.2) * (1 + r.uniform(-0.4, 0.4) * across + r.uniform(-0.4, 0.4) * down)
     pixels = pixels * light[:, :, None] * np.array([r.uniform(0.8, 1.15) for _ in range(3)])
-    middle, contrast = pixels.mean(), r.uniform(0.45, 1.1)
-    pixels = middle + contrast * (pixels - middle) + noise.normal(0, r.uniform(1, 16), pixels.shape)
+    middle, contrast = pixels.mean(), r.uniform(0.6, 1.1)
+    pixels = middle + contrast * (pixels - middle) + noise.normal(0, r.uniform(1, 10), pixels.shape)
     return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)), r.randint(35, 92)
 
 
