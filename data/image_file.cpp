@@ -90,9 +90,18 @@ void write_png(const std::string& path, const Array& pixels) {
   write_file_atomically(path, encode_png(path, interleaved, shape[2], shape[1], static_cast<int>(channels)));
 }
 
-bool is_image_name(std::string_view name) {
+namespace {
+
+std::string ending_of(std::string_view name) {
   std::string end = fs::path(name).extension().string();
   std::transform(end.begin(), end.end(), end.begin(), ascii_lower);
+  return end;
+}
+
+}  // namespace
+
+bool is_image_name(std::string_view name) {
+  const std::string end = ending_of(name);
   return end == ".png" || end == ".jpg" || end == ".jpeg";
 }
 
@@ -104,8 +113,11 @@ ImageFolderFiles list_image_folder(const std::string& folder) {
     if (!fs::is_directory(entry, code)) continue;
     const size_t before = found.files.size();
     for (const fs::path& file : sorted_entries(entry)) {
-      if (is_image_name(file.string()))
+      if (is_image_name(file.string())) {
         found.files.push_back({file.string(), static_cast<int32_t>(found.classes.size())});
+      } else {
+        ++found.left_out[ending_of(file.string())];
+      }
     }
     if (found.files.size() == before) fail(entry.string(), "the folder of a class has no .png, .jpg or .jpeg file");
     found.classes.push_back(entry.filename().string());

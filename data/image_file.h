@@ -1,14 +1,16 @@
 // Image files and folders of them: PNG and JPEG.
 //
 // Invariants: pixels are u8 of shape (channels, height, width), 1 channel for grey and 3 for RGB; transparency is laid
-// on black; 16 bits become 8. Errors: IoError with the path and the decoder's reason for a file that is missing, no
-// image, broken or cut short, larger than 2^27 pixels, or with more pixels than a file of its length can hold (about
-// 8,000 a byte of PNG's compressed data at 1 bit, 512 for JPEG): a header is not believed, and a large PNG that takes
-// many times its file is inflated once before memory is taken for its pixels. A file whose decoder (libpng,
-// libjpeg-turbo) this build lacks is an IoError that names it. Thread safety: may be called from any thread.
+// on black; 16 bits become 8, four inks (CMYK) light; a JPEG is turned as its EXIF orientation says. Errors: IoError
+// with the path and the decoder's reason for a file that is missing, no image, broken or cut short, larger than 2^27
+// pixels, or with more pixels than a file of its length can hold (about 8,000 a byte of PNG's compressed data at 1 bit,
+// 512 for JPEG): a header is not believed, and a large PNG that takes many times its file is inflated once before
+// memory is taken for its pixels. A file whose decoder (libpng, libjpeg-turbo) this build lacks is an IoError that
+// names it. Thread safety: may be called from any thread.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +51,7 @@ class ImageFiles : public Dataset {
 struct ImageFolderFiles {
   std::vector<std::string> classes;
   std::vector<ImageFiles::File> files;
+  std::map<std::string, int64_t> left_out = {};  // files of each other ending, ".webp" and so on
 };
 // IoError for a folder without any, and for a class without any.
 ImageFolderFiles list_image_folder(const std::string& folder);

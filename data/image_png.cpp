@@ -117,6 +117,7 @@ Pixels decode_png(const std::string& path, const Bytes& file, int channels) {
   PngImage image;
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail(path, image.message);
   check_image_size(path, image.width, image.height);
+  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // else samples of 16 bits are taken for linear light
   if (channels == 0) channels = (image.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
   const int64_t content = compressed_content(file, image.width, image.height),
                 pixel_bytes = int64_t{image.width} * image.height * channels;

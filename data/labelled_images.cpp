@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -82,11 +83,23 @@ bool is_split(const std::vector<std::string>& folders) {
          std::ranges::any_of(folders, [](const std::string& name) { return part_of(name) == Part::train; });
 }
 
+std::string remark_on(const std::string& folder, const std::map<std::string, int64_t>& left_out) {
+  int64_t files = 0;
+  std::vector<std::string> kinds;
+  for (const auto& [ending, count] : left_out) {
+    files += count;
+    kinds.push_back(fmt::format("{} {}", count, ending.empty() ? "without an ending" : ending));
+  }
+  return fmt::format("[images] {}: {} files are neither .png, .jpg nor .jpeg and are left out ({})", folder, files,
+                     list_of(kinds));
+}
+
 LabelledImages read_folder(const std::string& folder, const std::vector<std::string>& known) {
   const std::vector<std::string> folders = folders_in(folder);
   LabelledImages images;
   const auto read = [&](const std::string& path, LabelledSet& into) {
     ImageFolderFiles found = list_image_folder(path);
+    if (!found.left_out.empty()) images.remarks.push_back(remark_on(path, found.left_out));
     if (images.classes.empty()) images.classes = known.empty() ? found.classes : known;
     number_by(images.classes, path, found);
     if (!into.files.empty()) fail(folder, "it has two folders for one of training, validation and test");

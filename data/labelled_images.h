@@ -32,8 +32,9 @@ struct LabelledSet {
 
 struct LabelledImages {
   std::vector<std::string> classes;
-  LabelledSet train, validation, test;  // empty: there are none of their own
-  Preprocessing packed = {};            // what a file of records says
+  LabelledSet train, validation, test;    // empty: there are none of their own
+  Preprocessing packed = {};              // what a file of records says
+  std::vector<std::string> remarks = {};  // what a user should know, a line each: files that are no images by name
 };
 
 struct LabelledImagesOptions {

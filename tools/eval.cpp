@@ -1,10 +1,14 @@
 // heddle eval
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
@@ -34,6 +38,14 @@ int64_t write_predictions(const EvalOptions& o, train::Task& task, const train::
         fmt::format("[eval] --predictions: a model of {} predicts neither classes nor numbers", config.run.recipe));
   file.finish();
   return file.size();
+}
+
+// A single argument is the model.
+void resolve(EvalOptions& o) {
+  if (o.model.empty()) o.model = std::exchange(o.recipe, "");
+  const bool is_recipe = std::ranges::any_of(train::recipes(), [&](const auto& r) { return r.name == o.model; });
+  if (o.model.empty() || (is_recipe && !fs::exists(o.model)))
+    throw ValueError("[eval] which model? heddle eval RUN, or --model RUN");
 }
 
 void run(const EvalOptions& o) {
@@ -80,19 +92,20 @@ void add_eval(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("eval", "Test a saved model");
   auto options = std::make_shared<EvalOptions>();
   EvalOptions& o = *options;
-  command->add_option("recipe", o.recipe, "What the model was trained as; the file says it as well");
-  command->add_option("--model", o.model, "model.safetensors or a checkpoint written by train, or a run's folder")
-      ->required();
+  command->add_option("model_or_recipe", o.recipe,
+                      "Folder of a run, or its model.safetensors or a checkpoint; with --model what it was trained as");
+  command->add_option("--model", o.model, "The same as the first argument");
   command->add_option("--predictions", o.predictions, "File for what the model says of each example, in rows of CSV")
       ->type_name("FILE");
   o.options.add_to(*command);
   add_json_option(*command, o.json);
   command->footer(
       "Options are those of the run that made the model, unless given here. Of data of one's own with --validation 0 "
-      "all "
-      "is looked at, not the part that the run held out.\nExample:\n  heddle eval --model "
-      "runs/mnist-mlp/model.safetensors");
-  command->callback([options] { run(*options); });
+      "all is looked at, not the part that the run held out.\nExample:\n  heddle eval runs/mnist-mlp");
+  command->callback([options] {
+    resolve(*options);
+    run(*options);
+  });
 }
 
 }  // namespace heddle::tools

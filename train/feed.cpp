@@ -27,6 +27,10 @@ data::Loader make_loader(const TrainingData& data, const Config& c) {
     throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}",
                                  c.training.accumulate, c.training.batch, examples / c.training.batch));
   }
+  if (examples > 0 && examples < options.batch)
+    throw ValueError(
+        fmt::format("[train] the batch size is {0}, but an epoch has only {1} examples: --batch {1} or less",
+                    c.training.batch, examples));
   return {data.dataset, data.sampler ? data.sampler : data::shuffled(data.dataset->size(), seed), options};
 }
 

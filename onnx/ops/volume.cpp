@@ -23,25 +23,19 @@ Tensor padded(const Tensor& at, int64_t size, const GridOptions& how) {
   return clamp(low + where(even, rest, span - rest), 0, last);
 }
 
-// One neighbour of every point along an axis: its place, and how much it counts; (N, points).
-struct Neighbour {
-  Tensor place, weight;
-};
-
 Neighbour neighbour(const Tensor& place, const Tensor& weight, int64_t size) {
   const auto last = static_cast<double>(size - 1);
   const Tensor inside = heddle::logical_and(place >= 0.0, place <= last);
   return {heddle::cast(clamp(place, 0, last), DType::i32), where(inside, weight, 0.0)};
 }
 
-// Those of an axis: one, or the two that a point lies between.
+}  // namespace
+
 std::vector<Neighbour> neighbours(const Tensor& at, int64_t size, Interpolation mode) {
   if (mode == Interpolation::nearest) return {neighbour(heddle::round(at), ones_like(at), size)};
   const Tensor low = heddle::floor(at), part = at - low;
   return {neighbour(low, 1.0 - part, size), neighbour(low + 1.0, part, size)};
 }
-
-}  // namespace
 
 // The linear map of each example at the points of a regular grid.
 Tensor volume_grid(const Call& c, const Tensor& theta, const std::vector<int64_t>& size, bool align) {

@@ -135,7 +135,8 @@ TEST(BadInput, CommandsAndOptions) {
   expect_user_error({"train", "mnist-mlp", "--epochs", "many"}, "--epochs");
   expect_user_error({"train", "mnist-mlp", "--seed", "-1"}, "--seed");
   expect_user_error({"train", "mnist-mlp", "--seed", "99999999999999999999"}, "--seed");
-  expect_user_error({"eval", "mnist-mlp"}, "--model");
+  expect_user_error({"eval", "mnist-mlp"}, "heddle eval RUN, or --model RUN");
+  expect_user_error({"eval"}, "heddle eval RUN, or --model RUN");
   expect_user_error({"dump", "mnist-mlp", "--what", "soul", "--device", "reference:0"}, "unknown view 'soul'");
   EXPECT_TRUE(contains(run_heddle({"dump", "mnist-mlp", "--passes", "--device", "null:0"}).out, "cse: "));
   expect_user_error({"dump", "mnist-mlp:0", "--device", "reference:0"}, "mnist-mlp");

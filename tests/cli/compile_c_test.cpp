@@ -16,7 +16,7 @@ using test::contains;
 using test::Finished;
 using test::run_program;
 
-constexpr int int8_type = 3;  // TensorProto.DataType.INT8
+constexpr int uint8_type = 2, int8_type = 3, int32_type = 6;  // TensorProto.DataType
 
 class CompileC : public test::CommandTest {
  protected:
@@ -120,6 +120,37 @@ TEST_F(CompileC, QuantisedProductsAreEqual) {
                    tensor("ps", f32, {}, std::vector<float>{0.05f}), tensor("z", int8_type, {}, std::vector<int8_t>{0}),
                    tensor("w", int8_type, {19, 13}, w)})));
   EXPECT_TRUE(contains(run_c(sources, sources + "/main.c"), "0 differ"));
+}
+
+// The ops that are of integers themselves, over all pairs of signs, one with a scale for each channel.
+TEST_F(CompileC, IntegerOpsAreEqual) {
+  std::vector<int8_t> kernel(static_cast<size_t>(3 * 2 * 3 * 3)), w(static_cast<size_t>(4 * 5));
+  for (size_t i = 0; i < kernel.size(); ++i) kernel[i] = static_cast<int8_t>(i * 53 % 255 - 127);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(i * 91 % 255 - 127);
+  const auto real = [](const std::string& name, std::vector<float> numbers) {
+    const std::vector<int64_t> dims = numbers.size() == 1 ? std::vector<int64_t>{} : std::vector<int64_t>{3};
+    return tensor(name, f32, dims, numbers);
+  };
+  const auto zero = [](const std::string& name, int type, int8_t value) {
+    return tensor(name, type, {}, std::vector<int8_t>{value});
+  };
+  for (const auto& [name, type] : {std::pair{"signed", int8_type}, {"unsigned", uint8_type}}) {
+    const std::vector<Wire> nodes = {node("QLinearConv", {"x", "xs", "xz", "k", "ks", "kz", "cs", "cz", "b"}, {"c"},
+                                          {attribute("pads", std::vector<int64_t>{1, 0, 1, 0})}),
+                                     node("ConvInteger", {"x", "k", "xz"}, {"whole"}),
+                                     node("QLinearMatMul", {"m", "xs", "xz", "w", "ws", "kz", "cs", "cz"}, {"p"}),
+                                     node("MatMulInteger", {"m", "w", "xz"}, {"sums"})};
+    const std::string sources = agrees(
+        name, model(graph(nodes, {port("x", type, {1, 2, 5, 4}), port("m", type, {3, 4})},
+                          {port("c", type, {1, 3, 5, 2}), port("whole", int32_type, {1, 3, 3, 2}),
+                           port("p", type, {3, 5}), port("sums", int32_type, {3, 5})},
+                          {real("xs", {0.02f}), real("ks", {0.01f, 0.03f, 0.002f}), real("ws", {0.02f}),
+                           real("cs", {0.06f}), zero("xz", type, 3), zero("cz", type, 5), zero("kz", int8_type, 0),
+                           tensor("k", int8_type, {3, 2, 3, 3}, kernel), tensor("w", int8_type, {4, 5}, w),
+                           tensor("b", int32_type, {3}, std::vector<int32_t>{400, -700, 12})})));
+    const std::string out = run_c(sources, sources + "/main.c");
+    EXPECT_TRUE(contains(out, "0 differ")) << out;
+  }
 }
 
 TEST_F(CompileC, BadInputIsOneLineAndLeavesNothing) {

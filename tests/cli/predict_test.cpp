@@ -64,8 +64,7 @@ TEST_F(Predict, Images) {
   for (const char* key : {"validation_loss", "validation_accuracy", "validation_f1", "median_step_ms", "checkpoint"})
     EXPECT_TRUE(done.contains(key)) << key;
 
-  const Json evaluated =
-      json({"eval", "--model", folder / "run", "--predictions", folder / "e.csv", "--device", "reference:0"});
+  const Json evaluated = json({"eval", folder / "run", "--predictions", folder / "e.csv", "--device", "reference:0"});
   EXPECT_EQ(evaluated["predictions"], 4);
   EXPECT_EQ(evaluated["validation_accuracy"], done["validation_accuracy"]);
   const data::CsvTable rows = written("e.csv");

@@ -74,6 +74,97 @@ TEST(ImageFile, PngsComeBackAsTheyWere) {
   for (size_t i = 0; i < 24; ++i) EXPECT_EQ(wide.as<uint8_t>()[i], wide.as<uint8_t>()[48 + i]);
 }
 
+// An APP1 segment with EXIF's tag of orientation behind the start of a JPEG.
+void set_orientation(const std::string& path, uint8_t value, bool big_endian) {
+  std::vector<uint8_t> file = test::read_bytes(path);
+  const std::vector<uint8_t> little = {0xff, 0xe1, 0,  34, 'E', 'x', 'i', 'f', 0, 0, 'I',   'I', 42, 0, 8, 0, 0, 0,
+                                       1,    0,    18, 1,  3,   0,   1,   0,   0, 0, value, 0,   0,  0, 0, 0, 0, 0};
+  const std::vector<uint8_t> big = {0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0, 0, 'M', 'M',   0, 42, 0, 0, 0, 8,
+                                    0,    1,    1, 18, 0,   3,   0,   0,   0, 1, 0,   value, 0, 0,  0, 0, 0, 0};
+  const std::vector<uint8_t>& segment = big_endian ? big : little;
+  file.insert(file.begin() + 2, segment.begin(), segment.end());
+  test::write_bytes(path, file);
+}
+
+// What a viewer shows: EXIF 2.32, 4.6.4 A, orientation.
+TEST(ImageFile, JpegsAreTurnedAsTheirCameraWas) {
+  const test::TemporaryFolder folder;
+  const Array written = picture(3, 16, 24);
+  write_jpeg(folder / "a.jpg", written);
+  const Array plain = data::read_image(folder / "a.jpg");
+  const auto at = [](const Array& image, int64_t y, int64_t x) {
+    return image.as<uint8_t>()[static_cast<size_t>(image.shape[2] * y + x)];
+  };
+  for (int value = 0; value <= 9; ++value) {
+    SCOPED_TRACE(value);
+    write_jpeg(folder / "b.jpg", written);
+    set_orientation(folder / "b.jpg", static_cast<uint8_t>(value), value % 2 == 1);
+    const Array read = data::read_image(folder / "b.jpg");
+    const bool turned = value >= 5 && value <= 8;
+    ASSERT_EQ(read.shape, (turned ? Shape{3, 24, 16} : Shape{3, 16, 24}));
+    for (int64_t y = 0; y < 16; ++y) {
+      for (int64_t x = 0; x < 24; ++x) {
+        const int64_t last_y = 15 - y, last_x = 23 - x;
+        const std::array<std::pair<int64_t, int64_t>, 10> shown = {{{y, x},
+                                                                    {y, x},
+                                                                    {y, last_x},
+                                                                    {last_y, last_x},
+                                                                    {last_y, x},
+                                                                    {x, y},
+                                                                    {x, last_y},
+                                                                    {last_x, last_y},
+                                                                    {last_x, y},
+                                                                    {y, x}}};
+        const auto [row, column] = shown[static_cast<size_t>(value)];
+        ASSERT_EQ(at(read, row, column), at(plain, y, x)) << y << ' ' << x;
+      }
+    }
+  }
+}
+
+// A directory anywhere but in the segment says nothing.
+TEST(ImageFile, DamagedOrientationsAreNone) {
+  const test::TemporaryFolder folder;
+  for (const uint8_t place : {0, 7, 26, 27, 200, 255}) {
+    write_jpeg(folder / "a.jpg", picture(3, 8, 16));
+    set_orientation(folder / "a.jpg", 6, false);
+    std::vector<uint8_t> file = test::read_bytes(folder / "a.jpg");
+    file[2 + 14] = place;
+    test::write_bytes(folder / "a.jpg", file);
+    EXPECT_EQ(data::read_image(folder / "a.jpg").shape, (Shape{3, 8, 16})) << int{place};
+  }
+}
+
+// Inks as libjpeg-turbo writes them, and as Adobe's programs do: 255 less the ink. A pixel is light times what black
+// leaves of it.
+TEST(ImageFile, InksBecomeLight) {
+  const test::TemporaryFolder folder;
+  const auto written = [&](std::array<uint8_t, 4> inks, bool by_adobe) {
+    std::vector<uint8_t> stored;
+    for (int i = 0; i < 64; ++i) stored.insert(stored.end(), inks.begin(), inks.end());
+    const tjhandle encoder = tjInitCompress();
+    unsigned char* bytes = nullptr;
+    unsigned long size = 0;
+    EXPECT_EQ(tjCompress2(encoder, stored.data(), 8, 0, 8, TJPF_CMYK, &bytes, &size, TJSAMP_444, 100, 0), 0);
+    std::vector<uint8_t> file(bytes, bytes + size);
+    tjFree(bytes);
+    tjDestroy(encoder);
+    const std::string_view adobe = "Adobe";
+    const auto marker = std::search(file.begin(), file.end(), adobe.begin(), adobe.end());
+    EXPECT_NE(marker, file.end());
+    if (!by_adobe) *marker = 'a';
+    test::write_bytes(folder / "inks.jpg", file);
+    return data::read_image(folder / "inks.jpg");
+  };
+  const auto expect_near = [](const Array& image, std::array<int, 3> wanted) {
+    for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(image.as<uint8_t>()[64 * i], wanted[i], 2) << i;
+  };
+  expect_near(written({200, 100, 20, 128}, true), {100, 50, 10});
+  EXPECT_NEAR(data::read_image(folder / "inks.jpg", 1).as<uint8_t>()[0], 0.299 * 100 + 0.587 * 50 + 0.114 * 10, 2);
+  // Without the mark nobody knows that the encoder wrote light and its colour: inks of 55, 128 and 128.
+  expect_near(written({200, 200, 200, 128}, false), {100, 63, 63});
+}
+
 TEST(ImageFile, JpegsAreNear) {
   const test::TemporaryFolder folder;
   const Array written = picture(3, 17, 23);
@@ -150,14 +241,14 @@ void append_chunk(std::vector<uint8_t>& to, std::string_view name, const std::ve
   append(to, static_cast<uint32_t>(::crc32_z(0, to.data() + from, to.size() - from)));
 }
 
-// A grey PNG of one bit a pixel whose pixels are `rows`, behind a chunk of `padding` bytes that says nothing.
-std::vector<uint8_t> fax(uint32_t width, uint32_t height, bool interlaced, const std::vector<uint8_t>& rows,
-                         size_t padding = 0) {
+// A grey PNG of `depth` bits a pixel whose pixels are `rows`, behind a chunk of `padding` bytes that says nothing.
+std::vector<uint8_t> grey(int depth, uint32_t width, uint32_t height, bool interlaced, const std::vector<uint8_t>& rows,
+                          size_t padding) {
   std::vector<uint8_t> file = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, header,
                        packed(::compressBound(rows.size()));
   append(header, width);
   append(header, height);
-  for (const int byte : {1, 0, 0, 0, interlaced ? 1 : 0}) header.push_back(static_cast<uint8_t>(byte));
+  for (const int byte : {depth, 0, 0, 0, interlaced ? 1 : 0}) header.push_back(static_cast<uint8_t>(byte));
   append_chunk(file, "IHDR", header);
   append_chunk(file, "prVt", std::vector<uint8_t>(padding));
   uLong bytes = packed.size();
@@ -166,6 +257,11 @@ std::vector<uint8_t> fax(uint32_t width, uint32_t height, bool interlaced, const
   append_chunk(file, "IDAT", packed);
   append_chunk(file, "IEND", {});
   return file;
+}
+
+std::vector<uint8_t> fax(uint32_t width, uint32_t height, bool interlaced, const std::vector<uint8_t>& rows,
+                         size_t padding = 0) {
+  return grey(1, width, height, interlaced, rows, padding);
 }
 
 // Refused before memory is taken for the pixels.
@@ -252,6 +348,15 @@ TEST(ImageFile, PngsOfOneBitAreRead) {
 }
 
 // What compresses best is held all the same: white pages.
+// Samples of 16 bits are of the same curve as those of 8: their upper halves.
+TEST(ImageFile, PngsOf16BitsKeepTheirTones) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "a.png", grey(16, 4, 1, false, {0, 0, 0, 64, 64, 128, 128, 255, 255}, 0));
+  const Array image = data::read_image(folder / "a.png");
+  const auto pixels = image.as<uint8_t>();
+  EXPECT_EQ(std::vector<int>(pixels.begin(), pixels.end()), (std::vector<int>{0, 64, 128, 255}));
+}
+
 TEST(ImageFile, BlankImagesAreRead) {
   const test::TemporaryFolder folder;
   const Array blank{DType::u8, Shape{3, 1000, 2000}, std::vector<std::byte>(3 * 1000 * 2000, std::byte{255})};

@@ -65,6 +65,17 @@ TEST_F(OwnImages, AFolderOfClasses) {
   EXPECT_TRUE(contains(refused(folder / "p", {.classes = {"dog"}}), "the class 'cat' is none of dog"));
 }
 
+TEST_F(OwnImages, FilesOfOtherKindsAreSaid) {
+  for (const char* name : {"cat/1.png", "dog/1.png"}) draw(name);
+  EXPECT_TRUE(data::read_labelled_images(folder.path()).remarks.empty());
+  for (const char* name : {"cat/2.webp", "dog/3.WEBP", "dog/readme"}) put(name, "x");
+  const LabelledImages images = data::read_labelled_images(folder.path());
+  ASSERT_EQ(images.remarks.size(), 1u);
+  EXPECT_TRUE(contains(images.remarks[0],
+                       "3 files are neither .png, .jpg nor .jpeg and are left out (1 without an "
+                       "ending, 2 .webp)"));
+}
+
 TEST_F(OwnImages, FoldersOfParts) {
   for (const char* path : {"p/train/cat/1.png", "p/train/dog/1.png", "p/val/dog/2.png", "p/test/cat/3.png"}) draw(path);
   const LabelledImages images = data::read_labelled_images(folder / "p");

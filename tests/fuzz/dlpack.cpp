@@ -14,7 +14,7 @@
 namespace heddle::fuzz {
 namespace {
 
-using Wide = __int128;
+__extension__ using Wide = __int128;
 constexpr int64_t few_elements = 1 << 11;  // that are looked at
 
 // What an input decides: this, then up to eight dimensions, then as many strides.

@@ -190,10 +190,10 @@ void Block::note_bytes(uint32_t lane, uint64_t address, uint32_t bytes, const st
 template <Touch How>
 bool Block::is_noted(const AccessRecord& r) const {
   if (r.launch != launch_ || r.split) return false;
-  const bool mine = r.writer == number_, none = r.writer == AccessRecord::none;
+  const bool mine = r.writer == number_, unwritten = r.writer == AccessRecord::none;
   if (How == Touch::write) return mine && !r.atomic && (r.reader == AccessRecord::none || r.reader == number_);
   const bool read = r.reader == number_ || r.reader == AccessRecord::many;
-  return (How == Touch::read && read && (mine || none)) || (How == Touch::read_invariant && read && none);
+  return (How == Touch::read && read && (mine || unwritten)) || (How == Touch::read_invariant && read && unwritten);
 }
 
 // False where the record is of a word whose bytes have their own. The thread that holds a record compares and writes

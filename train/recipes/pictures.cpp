@@ -105,6 +105,7 @@ ImageData read_pictures(const TaskRequest& r, int64_t side, double share) {
   data::LabelledImages all = data::read_labelled_images(
       c.data.path, {.image_column = c.data.image_column, .class_column = c.data.target, .classes = r.stored.classes});
   ImageData images;
+  images.remarks = all.remarks;
   data::Statistics statistics = all.packed.statistics;
   if (c.data.skip_broken || (!used && (!all.train.records || statistics.mean.empty()))) {
     statistics = survey(c, "training", all.train, images);
