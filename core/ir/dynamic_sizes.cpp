@@ -123,7 +123,8 @@ bool group_varies(const ScheduledGraph& scheduled, const Group& group) {
 // Words in a file: how many keys have kernels of their own, their hashes, the first key, the positions that varied.
 void ShapeFamilies::load(Family& family) {
   if (!across_runs::on()) return;
-  const std::optional<std::vector<uint8_t>> kept = DiskCache("sizes", 0).load(bytes_of(family.skeleton));
+  const std::optional<std::vector<uint8_t>> kept =
+      DiskCache("sizes", across_runs::subject()).load(bytes_of(family.skeleton));
   if (!kept || kept->size() % sizeof(uint64_t) != 0) return;
   std::vector<uint64_t> words(kept->size() / sizeof(uint64_t));
   std::memcpy(words.data(), kept->data(), kept->size());
@@ -144,7 +145,8 @@ void ShapeFamilies::store(const Family& family) {
   for (size_t at = 0; at < family.varied.size(); ++at) {
     if (family.varied[at]) words.push_back(at);
   }
-  DiskCache("sizes", 0).store(bytes_of(family.skeleton), words.data(), words.size() * sizeof(uint64_t));
+  DiskCache("sizes", across_runs::subject())
+      .store(bytes_of(family.skeleton), words.data(), words.size() * sizeof(uint64_t));
 }
 
 void ShapeFamilies::clear() {

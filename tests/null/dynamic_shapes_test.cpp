@@ -120,6 +120,15 @@ TEST(DynamicShapes, SizesOfEarlierRunsCount) {
     next_run();
     EXPECT_EQ(gpt.train(2, length), 0u) << length;
   }
+  // Sizes of another subject are apart.
+  const auto families = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder + "/sizes"), std::filesystem::directory_iterator());
+  };
+  const auto of_one = families();
+  across_runs::set(true, 1);
+  next_run();
+  gpt.train(2, 96);
+  EXPECT_EQ(families(), 2 * of_one);
   across_runs::set(false);
   before ? setenv("HEDDLE_CACHE_DIR", kept.c_str(), 1) : unsetenv("HEDDLE_CACHE_DIR");
   std::filesystem::remove_all(folder);
