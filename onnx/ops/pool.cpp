@@ -87,23 +87,6 @@ Tensor plain_average(const Tensor& x, const Pool& pool) {
   return averaged(x, pool.window, options);
 }
 
-// A large window's maximum, axis by axis: of 5 x 5 elements ten are compared, not 25. Same values, not-a-numbers too.
-Tensor max_by_axes(Tensor x, const Window& w, const PoolOptions& options) {
-  for (const size_t axis : {size_t{1}, size_t{0}}) {
-    const auto along = [axis](int64_t value, int64_t otherwise) {
-      std::vector<int64_t> both(2, otherwise);
-      both[axis] = value;
-      return both;
-    };
-    PoolOptions one;
-    one.stride = along(w.stride[axis], 1);
-    one.dilation = along(w.dilation[axis], 1);
-    if (!options.padding.empty()) one.padding = along(options.padding[axis], 0);
-    x = max_pool2d(x, along(w.kernel[axis], 1), one);
-  }
-  return x;
-}
-
 Pooled max_pooled(const Tensor& x, const Window& w, const PoolOptions& options, bool indices) {
   if (indices) {
     if (x.rank() == 3) return max_pool1d_with_indices(x, w.kernel, options);
@@ -111,7 +94,6 @@ Pooled max_pooled(const Tensor& x, const Window& w, const PoolOptions& options, 
                          : max_pool3d_with_indices(x, w.kernel, options);
   }
   if (x.rank() == 3) return {max_pool1d(x, w.kernel, options), {}};
-  if (x.rank() == 4 && w.kernel[0] > 3 && w.kernel[1] > 3) return {max_by_axes(x, w, options), {}};
   return {x.rank() == 4 ? max_pool2d(x, w.kernel, options) : max_pool3d(x, w.kernel, options), {}};
 }
 

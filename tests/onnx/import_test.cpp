@@ -4,11 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cmath>
-#include <cstring>
 #include <fstream>
-#include <limits>
 #include <sstream>
 
 #include "heddle/autograd/autograd.h"
@@ -172,34 +168,6 @@ TEST(OnnxImport, WeightsThatNodesMoveAreMadeOnce) {
   const auto fast = compile([&](const Tensor& t) { return m.call({t})[0]; });
   for (int i = 0; i < 5; ++i) EXPECT_EQ(fast(in).to_vector<float>(), wanted);
   if (default_device().caps().target != Target::none) EXPECT_GT(fast.stats().replayed, 0u) << fast.stats().refusal;
-}
-
-// Large windows go axis by axis: the values are those of whole windows, strides, dilations, pads and NaN included.
-TEST(OnnxImport, LargeWindowsHaveTheirMaximum) {
-  std::vector<float> values(static_cast<size_t>(2 * 3 * 17 * 14));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 1.7f);
-  values[200] = std::numeric_limits<float>::quiet_NaN();
-  const Tensor data = Tensor::from_vector(values, {2, 3, 17, 14});
-  using Numbers = std::vector<int64_t>;
-  for (const auto& [kernel, stride, dilation, pad] :
-       {std::array{Numbers{5, 5}, Numbers{1, 1}, Numbers{1, 1}, Numbers{2, 2}},
-        std::array{Numbers{4, 6}, Numbers{2, 3}, Numbers{1, 1}, Numbers{1, 0}},
-        std::array{Numbers{4, 5}, Numbers{3, 1}, Numbers{2, 1}, Numbers{2, 1}}}) {
-    const Model m = made(model(
-        graph({node("MaxPool", {"x"}, {"y"},
-                    {attribute("kernel_shape", kernel), attribute("strides", stride), attribute("dilations", dilation),
-                     attribute("pads", Numbers{pad[0], pad[1], pad[0], pad[1]})})},
-              {port("x", f32, {2, 3, 17, 14})}, {port("y", f32, {2, 3, -1, -1})})));
-    PoolOptions options;
-    options.stride = stride;
-    options.dilation = dilation;
-    options.padding = pad;
-    const Tensor wanted = max_pool2d(data, kernel, options), found = m.call({data})[0];
-    ASSERT_EQ(found.shape(), wanted.shape());
-    const std::vector<float> w = wanted.to_vector<float>(), f = found.to_vector<float>();
-    EXPECT_EQ(std::memcmp(w.data(), f.data(), w.size() * sizeof(float)), 0);
-    EXPECT_TRUE(std::ranges::any_of(f, [](float v) { return std::isnan(v); }));
-  }
 }
 
 TEST(OnnxImport, GradientsFlow) {
