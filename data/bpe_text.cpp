@@ -42,24 +42,16 @@ std::vector<uint8_t> bytes_in_order() {
   return bytes;
 }
 
-}  // namespace detail
-
-namespace {
-
-using Json = nlohmann::ordered_json;  // what is written
-using Merge = BpeTokenizer::Merge;
-
-std::string printable(std::string_view bytes) {
+std::string printable_bytes(std::string_view bytes) {
   std::string text;
-  for (const char c : bytes) text += utf8(detail::code_of_byte()[static_cast<uint8_t>(c)]);
+  for (const char c : bytes) text += utf8(code_of_byte()[static_cast<uint8_t>(c)]);
   return text;
 }
 
-// The bytes that printable characters stand for; nothing where one stands for none.
-std::optional<std::string> bytes_of(std::string_view text) {
+std::optional<std::string> bytes_of_printable(std::string_view text) {
   static const std::unordered_map<int32_t, char> byte_of_code = [] {
     std::unordered_map<int32_t, char> table;
-    for (size_t byte = 0; byte < 256; ++byte) table.emplace(detail::code_of_byte()[byte], static_cast<char>(byte));
+    for (size_t byte = 0; byte < 256; ++byte) table.emplace(code_of_byte()[byte], static_cast<char>(byte));
     return table;
   }();
   std::string bytes;
@@ -72,6 +64,13 @@ std::optional<std::string> bytes_of(std::string_view text) {
   }
   return bytes;
 }
+
+}  // namespace detail
+
+namespace {
+
+using Json = nlohmann::ordered_json;  // what is written
+using Merge = BpeTokenizer::Merge;
 
 constexpr const char* digits_apart = "digits_apart";
 
@@ -128,7 +127,7 @@ class Reader {
     std::vector<bool> made(names_.size(), false), special(names_.size(), false);
     for (const Merge& merge : merges_) made[static_cast<size_t>(merge.result)] = true;
     for (size_t i = 0; i < names_.size(); ++i) {
-      const std::optional<std::string> bytes = bytes_of(names_[i]);
+      const std::optional<std::string> bytes = detail::bytes_of_printable(names_[i]);
       special[i] = !bytes || (bytes->size() > 1 && !made[i]);
     }
     return finish(special, form);
@@ -137,7 +136,7 @@ class Reader {
     std::vector<std::string> tokens;
     std::map<std::string, int32_t> special;
     for (size_t i = 0; i < names_.size(); ++i) {
-      std::optional<std::string> bytes = bytes_of(names_[i]);
+      std::optional<std::string> bytes = detail::bytes_of_printable(names_[i]);
       if (!bytes && !is_special[i]) fail(fmt::format("token '{}' stands for no bytes", shortened(names_[i])));
       if (is_special[i]) special.emplace(names_[i], static_cast<int32_t>(i));
       tokens.push_back(is_special[i] ? names_[i] : std::move(*bytes));
@@ -166,7 +165,7 @@ Json vocabulary_json(const BpeTokenizer& tokenizer) {
   Json::object_t::Container& entries = vocab.get_ref<Json::object_t&>();
   for (int32_t i = 0; i < tokenizer.size(); ++i) {
     const std::string& token = tokenizer.text_of(i);
-    entries.emplace_back(tokenizer.special().count(token) == 0 ? printable(token) : token, i);
+    entries.emplace_back(tokenizer.special().count(token) == 0 ? detail::printable_bytes(token) : token, i);
   }
   return vocab;
 }
@@ -174,7 +173,8 @@ Json vocabulary_json(const BpeTokenizer& tokenizer) {
 std::vector<std::string> merge_lines(const BpeTokenizer& tokenizer) {
   std::vector<std::string> lines;
   for (const Merge& merge : tokenizer.merges())
-    lines.push_back(printable(tokenizer.text_of(merge.left)) + " " + printable(tokenizer.text_of(merge.right)));
+    lines.push_back(detail::printable_bytes(tokenizer.text_of(merge.left)) + " " +
+                    detail::printable_bytes(tokenizer.text_of(merge.right)));
   return lines;
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,9 @@ std::shared_ptr<const BpeTokenizer> bpe_from_lists(BpeLists lists, const BpeForm
 // The printable characters that stand for bytes: a byte that is printable Latin-1 for itself, the others, in order, for
 // U+0100 and on. By byte.
 const std::vector<int32_t>& code_of_byte();
+// The text of bytes in these characters, and back: nothing where a character stands for no byte.
+std::string printable_bytes(std::string_view bytes);
+std::optional<std::string> bytes_of_printable(std::string_view text);
 // The order in which GPT-2 numbers bytes: that of those characters.
 std::vector<uint8_t> bytes_in_order();
 

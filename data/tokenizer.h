@@ -25,24 +25,60 @@
 
 namespace heddle::data {
 
+enum class SpecialTokens : uint8_t { as_text, recognised };
+
+// Where a text begins and ends, as far as a tokenizer says so.
+struct TextEnds {
+  std::vector<int32_t> before, after;  // what stands around each text that the model reads
+  std::optional<int32_t> begin, end;   // the tokens that mean it; a model that writes `end` has finished
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
   // How many tokens there are, special ones included: what a model's vocabulary has to hold.
   virtual int64_t size() const = 0;
-  virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+  // Without what ends() puts around it. Special tokens in the text are such only where they are to be recognised: never
+  // in a text that somebody else wrote.
+  std::vector<int32_t> encode(std::string_view text, SpecialTokens how = SpecialTokens::as_text) const {
+    return tokens_of(text, how);
+  }
   // What a token stands for. ValueError for one that there is not.
   virtual const std::string& text_of(int32_t token) const = 0;
+  // The same where it is the first of a text: some tokenizers put a space in front of a text, and take it off again.
+  virtual std::string text_at_start(int32_t token) const { return text_of(token); }
   std::string decode(std::span<const int32_t> tokens) const;
+  virtual const TextEnds& ends() const;
   // Special tokens by name, such as <|endoftext|>.
   virtual const std::map<std::string, int32_t>& special() const = 0;
   // JSON, for parse_tokenizer(): what is stored with a model.
   virtual std::string str() const = 0;
+
+ private:
+  virtual std::vector<int32_t> tokens_of(std::string_view text, SpecialTokens how) const = 0;
 };
 using TokenizerPtr = std::shared_ptr<const Tokenizer>;
 
-// From what str() gave. `where` stands in the errors (IoError): a path.
+// From what str() gave, or a tokenizer.json of Hugging Face's library (data/pipeline_tokenizer.h). `where` stands in
+// the errors (IoError): a path.
 TokenizerPtr parse_tokenizer(std::string_view text, std::string_view where = "tokenizer");
+// Text of tokens that come one by one. Thread safety: none.
+class StreamedText {
+ public:
+  // Where the tokens go on behind another text they do not start one.
+  explicit StreamedText(TokenizerPtr tokenizer, bool starts = true);
+  // What there is to show now: whole characters, each byte that is no UTF-8 as U+FFFD. The bytes of a character that is
+  // not whole yet are held back.
+  std::string add(int32_t token);
+  // What was held back.
+  std::string finish();
+
+ private:
+  TokenizerPtr tokenizer_;
+  bool starts_;
+  std::string held_;
+};
+
 // ValueError unless a model of so many tokens takes all that this tokenizer makes.
 void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocabulary);
 
@@ -52,12 +88,13 @@ class CharTokenizer final : public Tokenizer {
   // The characters of the text, each once. ValueError for text that is no UTF-8, or empty.
   explicit CharTokenizer(std::string_view text);
   int64_t size() const override { return static_cast<int64_t>(characters_.size()); }
-  std::vector<int32_t> encode(std::string_view text) const override;
   const std::string& text_of(int32_t token) const override;
   const std::map<std::string, int32_t>& special() const override;
   std::string str() const override;
 
  private:
+  std::vector<int32_t> tokens_of(std::string_view text, SpecialTokens how) const override;
+
   std::vector<std::string> characters_;
   std::vector<int32_t> codes_;  // ascending code points: the token of each is its place
 };
@@ -73,8 +110,6 @@ struct BpeForm {
   WordRule words = WordRule::gpt2;
   bool every_byte = true;  // false: some single bytes are no tokens; a text that holds one is refused
 };
-
-enum class SpecialTokens : uint8_t { as_text, recognised };
 
 // Byte-level byte-pair encoding, GPT-2's: words (data/words.h), then the merges, each as early as its rank. Sennrich et
 // al. 2016, "Neural machine translation of rare words with subword units"; Radford et al. 2019.
@@ -99,8 +134,6 @@ class BpeTokenizer final : public Tokenizer {
   void save(const std::string& folder) const;
 
   int64_t size() const override { return static_cast<int64_t>(tokens_.size()); }
-  std::vector<int32_t> encode(std::string_view text) const override { return encode(text, SpecialTokens::as_text); }
-  std::vector<int32_t> encode(std::string_view text, SpecialTokens how) const;
   const std::string& text_of(int32_t token) const override;
   const std::map<std::string, int32_t>& special() const override { return special_; }
   const std::vector<Merge>& merges() const { return merges_; }
@@ -108,15 +141,17 @@ class BpeTokenizer final : public Tokenizer {
   std::string str() const override;
 
  private:
-  struct Ranks;
-  class WordEncoder;
+  struct Lookup;
+
+  std::vector<int32_t> tokens_of(std::string_view text, SpecialTokens how) const override;
+  std::vector<int32_t> bytes_of(std::string_view word) const;
 
   std::vector<std::string> tokens_;
   std::vector<Merge> merges_;
   std::map<std::string, int32_t> special_;
   BpeForm form_;
   std::vector<int32_t> token_of_byte_;
-  std::shared_ptr<const Ranks> ranks_;
+  std::shared_ptr<const Lookup> lookup_;
 };
 
 }  // namespace heddle::data
