@@ -26,12 +26,8 @@ struct BpeTokenizer::Lookup {
 };
 
 BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges,
-                           std::map<std::string, int32_t> special, const BpeForm& form)
-    : tokens_(std::move(tokens)),
-      merges_(std::move(merges)),
-      special_(std::move(special)),
-      form_(form),
-      token_of_byte_(256, none) {
+                           std::map<std::string, int32_t> special)
+    : tokens_(std::move(tokens)), merges_(std::move(merges)), special_(std::move(special)), token_of_byte_(256, none) {
   const auto fail = [](const std::string& what) { throw ValueError("[BpeTokenizer] " + what); };
   if (tokens_.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) fail("there are too many tokens");
   std::unordered_set<std::string_view> different;
@@ -49,7 +45,7 @@ BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> m
     if (t.size() == 1 && special_.count(t) == 0) token_of_byte_[static_cast<uint8_t>(t[0])] = static_cast<int32_t>(i);
   }
   const auto missing = std::find(token_of_byte_.begin(), token_of_byte_.end(), none);
-  if (form_.every_byte && missing != token_of_byte_.end())
+  if (missing != token_of_byte_.end())
     fail(fmt::format("there is no token for the byte 0x{:02X}; a byte-level vocabulary has one for each",
                      missing - token_of_byte_.begin()));
   detail::PairRanks ranks;
@@ -73,13 +69,7 @@ const std::string& BpeTokenizer::text_of(int32_t token) const {
 std::vector<int32_t> BpeTokenizer::bytes_of(std::string_view word) const {
   std::vector<int32_t> tokens;
   tokens.reserve(word.size());
-  for (const char c : word) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (token_of_byte_[byte] == none)
-      throw ValueError(
-          fmt::format("[BpeTokenizer] the text holds the byte 0x{:02X}, for which the vocabulary has no token", byte));
-    tokens.push_back(token_of_byte_[byte]);
-  }
+  for (const char c : word) tokens.push_back(token_of_byte_[static_cast<uint8_t>(c)]);
   return tokens;
 }
 
@@ -92,7 +82,7 @@ std::vector<int32_t> BpeTokenizer::tokens_of(std::string_view text, SpecialToken
   std::unordered_map<std::string_view, Place> seen;  // where a word's tokens already stand
   detail::PairMerger merger(lookup_->ranks);
   const auto append = [&](std::string_view part) {
-    for_each_word(part, form_.words, [&](std::string_view word) {
+    for_each_word(part, [&](std::string_view word) {
       const auto [found, is_new] = seen.try_emplace(word, Place{out.size(), 0});
       auto& [at, count] = found->second;
       if (is_new) {

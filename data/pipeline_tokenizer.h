@@ -5,7 +5,7 @@
 //   for (int32_t t : tokenizer->encode("to be or not")) tokens.push_back(t);
 //
 // Read are byte pairs, over bytes (GPT-2, Llama 3, Qwen) or over characters with a fallback to bytes (SentencePiece's:
-// Llama 2, Mistral, Gemma, Phi 3), and unigrams; data/tokenizers/pipeline.h has all steps. Tokens are those of Hugging
+// Llama 2, Mistral, Gemma, Phi 3), and unigrams; data/tokenizers/pipeline.h has all stages. Tokens are those of Hugging
 // Face's library, but: special tokens are text unless they are to be recognised, and never come out of a text
 // otherwise; a character that has no token is an error where the library drops it; bytes that are no UTF-8, which the
 // library does not take, are bytes.
@@ -26,7 +26,7 @@ struct Pipeline;
 
 class PipelineTokenizer final : public Tokenizer {
  public:
-  // ValueError for steps that do not fit together (check_pipeline()).
+  // ValueError for stages that do not fit together (check_pipeline()).
   explicit PipelineTokenizer(Pipeline pipeline);
 
   int64_t size() const override { return static_cast<int64_t>(texts_.size()); }

@@ -28,20 +28,21 @@ const TextEnds& Tokenizer::ends() const {
   return none;
 }
 
-StreamedText::StreamedText(TokenizerPtr tokenizer, bool starts) : tokenizer_(std::move(tokenizer)), starts_(starts) {}
+StreamedText::StreamedText(const Tokenizer& tokenizer, std::string before)
+    : tokenizer_(tokenizer), starts_(before.empty()), held_(std::move(before)) {}
 
 std::string StreamedText::add(int32_t token) {
-  held_ += starts_ ? tokenizer_->text_at_start(token) : tokenizer_->text_of(token);
+  held_ += starts_ ? tokenizer_.text_at_start(token) : tokenizer_.text_of(token);
   starts_ = false;
-  const size_t whole = whole_characters(held_);
-  std::string text = valid_utf8(std::string_view(held_).substr(0, whole));
-  held_.erase(0, whole);
-  return text;
+  return shown(whole_characters(held_));
 }
 
-std::string StreamedText::finish() {
-  const std::string rest = std::exchange(held_, {});
-  return valid_utf8(rest);
+std::string StreamedText::finish() { return shown(held_.size()); }
+
+std::string StreamedText::shown(size_t bytes) {
+  std::string text = valid_utf8(std::string_view(held_).substr(0, bytes));
+  held_.erase(0, bytes);
+  return text;
 }
 
 void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocabulary) {

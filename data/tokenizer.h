@@ -5,9 +5,9 @@
 //   tokenizer->decode(tokens);                                               // "to be or not"
 //   save_safetensors(path, state, {{"tokenizer", tokenizer->str()}});        // and back: data::parse_tokenizer(text)
 //
-// Invariants: tokens are 0 ... size() - 1. BpeTokenizer takes any bytes that it has tokens for (all of them, unless its
-// BpeForm says otherwise), and decode(encode(x)) is x; what a special
-// token (<|endoftext|>) looks like in a text is text, unless the call says otherwise. CharTokenizer takes UTF-8 of the
+// Invariants: tokens are 0 ... size() - 1. BpeTokenizer takes any bytes, and decode(encode(x)) is x; what a special
+// token (<|endoftext|>) looks like in a text is text, unless the call says otherwise. Tokenizers that others wrote are
+// data/pipeline_tokenizer.h's. CharTokenizer takes UTF-8 of the
 // characters that it knows. Errors: ValueError for characters and tokens that a vocabulary does not have, IoError with
 // file (and line) for files that do not fit together. Thread safety: immutable; may be used by several threads at once.
 #pragma once
@@ -20,8 +20,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "heddle/data/words.h"
 
 namespace heddle::data {
 
@@ -62,19 +60,22 @@ using TokenizerPtr = std::shared_ptr<const Tokenizer>;
 // From what str() gave, or a tokenizer.json of Hugging Face's library (data/pipeline_tokenizer.h). `where` stands in
 // the errors (IoError): a path.
 TokenizerPtr parse_tokenizer(std::string_view text, std::string_view where = "tokenizer");
-// Text of tokens that come one by one. Thread safety: none.
+// Text of tokens that come one by one, in whole characters. Thread safety: none.
 class StreamedText {
  public:
-  // Where the tokens go on behind another text they do not start one.
-  explicit StreamedText(TokenizerPtr tokenizer, bool starts = true);
-  // What there is to show now: whole characters, each byte that is no UTF-8 as U+FFFD. The bytes of a character that is
-  // not whole yet are held back.
+  // `before` stands in front of what the tokens say, and is shown with the first one. The tokenizer has to outlive
+  // this.
+  explicit StreamedText(const Tokenizer& tokenizer, std::string before = {});
+  // What there is to show now, each byte that is no UTF-8 as U+FFFD; the bytes of a character that is not whole yet are
+  // held back.
   std::string add(int32_t token);
   // What was held back.
   std::string finish();
 
  private:
-  TokenizerPtr tokenizer_;
+  std::string shown(size_t bytes);
+
+  const Tokenizer& tokenizer_;
   bool starts_;
   std::string held_;
 };
@@ -105,12 +106,6 @@ struct BpeTraining {
   int64_t least_count = 2;  // a pair that is rarer is not merged
 };
 
-// How a vocabulary was made.
-struct BpeForm {
-  WordRule words = WordRule::gpt2;
-  bool every_byte = true;  // false: some single bytes are no tokens; a text that holds one is refused
-};
-
 // Byte-level byte-pair encoding, GPT-2's: words (data/words.h), then the merges, each as early as its rank. Sennrich et
 // al. 2016, "Neural machine translation of rare words with subword units"; Radford et al. 2019.
 class BpeTokenizer final : public Tokenizer {
@@ -118,10 +113,9 @@ class BpeTokenizer final : public Tokenizer {
   struct Merge {
     int32_t left, right, result;
   };
-  // tokens: the bytes that each token stands for. ValueError unless each is there once, every single byte is a token
-  // (where the form says so), and every merge joins two to what both say.
-  BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges, std::map<std::string, int32_t> special = {},
-               const BpeForm& form = {});
+  // tokens: the bytes that each token stands for. ValueError unless each is there once, every single byte is a token,
+  // and every merge joins two to what both say.
+  BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges, std::map<std::string, int32_t> special = {});
 
   // Learns merges from a text: again and again the pair of tokens that is most frequent within words (of equally
   // frequent ones that of the lowest tokens) becomes a token. Stops early when no pair is frequent enough. Tokens are
@@ -137,7 +131,6 @@ class BpeTokenizer final : public Tokenizer {
   const std::string& text_of(int32_t token) const override;
   const std::map<std::string, int32_t>& special() const override { return special_; }
   const std::vector<Merge>& merges() const { return merges_; }
-  const BpeForm& form() const { return form_; }
   std::string str() const override;
 
  private:
@@ -149,7 +142,6 @@ class BpeTokenizer final : public Tokenizer {
   std::vector<std::string> tokens_;
   std::vector<Merge> merges_;
   std::map<std::string, int32_t> special_;
-  BpeForm form_;
   std::vector<int32_t> token_of_byte_;
   std::shared_ptr<const Lookup> lookup_;
 };

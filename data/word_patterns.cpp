@@ -3,7 +3,6 @@
 #include <array>
 #include <optional>
 
-#include "heddle/core/base/error.h"
 #include "heddle/data/unicode.h"
 #include "heddle/data/words.h"
 
@@ -46,10 +45,7 @@ constexpr std::string_view gpt4_of_tiktoken =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)";
 
 const Pattern& pattern_with(WordRule rule) {
-  const auto found =
-      std::find_if(patterns.begin(), patterns.end(), [&](const Pattern& pattern) { return pattern.rule == rule; });
-  if (found == patterns.end()) throw ValueError("[words] the rule is no single regular expression");
-  return *found;
+  return *std::find_if(patterns.begin(), patterns.end(), [&](const Pattern& pattern) { return pattern.rule == rule; });
 }
 
 bool is_break(int32_t code) { return code == '\r' || code == '\n'; }

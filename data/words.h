@@ -7,9 +7,8 @@
 //            \s+(?!\S)|\s+   (also GPT-4's)
 //   qwen2    the same, with \p{N} alone
 //   gpt4o, tekken   words that begin anew at capitals: data/word_patterns.cpp has the texts
-// digits_apart cuts digits out first, each a word of its own, as SmolLM's and StarCoder's vocabularies want it, and
-// then by gpt2. Invariants: the words, joined, are the text, whatever its bytes; time grows with the text's length.
-// Thread safety: pure functions.
+// Invariants: the words, joined, are the text, whatever its bytes; time grows with the text's length. Thread safety:
+// pure functions.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +18,29 @@
 
 namespace heddle::data {
 
-enum class WordRule : uint8_t { gpt2, digits_apart, llama3, qwen2, gpt4o, tekken };
+enum class WordRule : uint8_t { gpt2, llama3, qwen2, gpt4o, tekken };
 
 // The rule of a regular expression, by its exact text; nothing for an unknown one.
 std::optional<WordRule> rule_of_pattern(std::string_view pattern);
-// The text by which tokenizer.json files write a rule. ValueError for digits_apart, which is no single expression.
+// The text by which tokenizer.json files write a rule.
 std::string_view pattern_of(WordRule rule);
 
-// The first word of a text that is not empty; by gpt2, or by any rule but digits_apart.
+// The first word of a text that is not empty; by gpt2, or by any rule.
 std::string_view first_word(std::string_view text);
 std::string_view first_word(std::string_view text, WordRule rule);
 
 // Calls f(word) for every word, in order.
 template <class F>
-void for_each_word(std::string_view text, F&& f) {
+void for_each_word(std::string_view text, WordRule rule, F&& f) {
   while (!text.empty()) {
-    const std::string_view word = first_word(text);
+    const std::string_view word = first_word(text, rule);
     f(word);
     text.remove_prefix(word.size());
   }
+}
+template <class F>
+void for_each_word(std::string_view text, F&& f) {
+  for_each_word(text, WordRule::gpt2, f);
 }
 
 // Where the first character of \p{N} begins, and its bytes; the text's end and 0 where there is none.
@@ -45,21 +48,5 @@ struct Digit {
   size_t at, bytes;
 };
 Digit first_digit(std::string_view text);
-
-// The same by a rule.
-template <class F>
-void for_each_word(std::string_view text, WordRule rule, F&& f) {
-  while (!text.empty() && rule != WordRule::digits_apart) {
-    const std::string_view word = first_word(text, rule);
-    f(word);
-    text.remove_prefix(word.size());
-  }
-  while (!text.empty()) {
-    const Digit digit = first_digit(text);
-    for_each_word(text.substr(0, digit.at), f);
-    if (digit.bytes > 0) f(text.substr(digit.at, digit.bytes));
-    text.remove_prefix(digit.at + digit.bytes);
-  }
-}
 
 }  // namespace heddle::data

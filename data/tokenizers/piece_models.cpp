@@ -106,8 +106,8 @@ UnigramPieces::UnigramPieces(const Pipeline& pipeline, const TokenOfPiece& token
 }
 
 // Viterbi's algorithm; of equally good ways the one that was found first.
-std::vector<UnigramPieces::Step> UnigramPieces::best_steps(std::string_view piece) const {
-  std::vector<Step> best(piece.size() + 1);
+std::vector<UnigramPieces::Arrival> UnigramPieces::best_arrivals(std::string_view piece) const {
+  std::vector<Arrival> best(piece.size() + 1);
   const auto offer = [&](size_t from, size_t to, double score, int32_t token) {
     const double total = score + best[from].score;
     if (best[to].from == nowhere || total > best[to].score) best[to] = {total, from, token};
@@ -137,7 +137,7 @@ void UnigramPieces::append_unknown(std::string_view text, std::vector<int32_t>& 
 }
 
 void UnigramPieces::append(std::string_view piece, std::vector<int32_t>& out) const {
-  const std::vector<Step> best = best_steps(piece);
+  const std::vector<Arrival> best = best_arrivals(piece);
   std::vector<std::pair<size_t, size_t>> path;  // from the end; unknown characters in a row are one
   bool behind_unknown = false;
   for (size_t end = piece.size(); end > 0; end = best[end].from) {
@@ -150,9 +150,9 @@ void UnigramPieces::append(std::string_view piece, std::vector<int32_t>& out) co
   }
   for (auto at = path.rbegin(); at != path.rend(); ++at) {
     const auto [from, end] = *at;
-    const Step& step = best[end];
-    if (step.from == from && step.token != none && !(p_.unknown && step.token == *p_.unknown))
-      out.push_back(step.token);
+    const Arrival& last = best[end];
+    if (last.from == from && last.token != none && !(p_.unknown && last.token == *p_.unknown))
+      out.push_back(last.token);
     else
       append_unknown(piece.substr(from, end - from), out);
   }

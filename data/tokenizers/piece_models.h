@@ -45,12 +45,12 @@ class UnigramPieces {
 
  private:
   // The best way to a place: where its last token begins, -1 for an unknown character.
-  struct Step {
+  struct Arrival {
     double score = 0;
     size_t from = static_cast<size_t>(-1);
     int32_t token = -1;
   };
-  std::vector<Step> best_steps(std::string_view piece) const;
+  std::vector<Arrival> best_arrivals(std::string_view piece) const;
   void append_unknown(std::string_view text, std::vector<int32_t>& out) const;
 
   const Pipeline& p_;

@@ -12,13 +12,13 @@ namespace heddle::data {
 namespace {
 
 // What no tokenizer of a language model reaches; a file that does would make texts grow without bounds.
-constexpr size_t most_steps = 16, longest_mark = 64;
+constexpr size_t most_stages = 16, longest_mark = 64;
 
 [[noreturn]] void fail(const std::string& what) { throw ValueError("[tokenizer] " + what); }
 
-void check_text(std::string_view text, const char* step) {
+void check_text(std::string_view text, const char* stage) {
   if (text.empty() || text.size() > longest_mark)
-    fail(fmt::format("{}: its text has {} bytes, expected 1 to {}", step, text.size(), longest_mark));
+    fail(fmt::format("{}: its text has {} bytes, expected 1 to {}", stage, text.size(), longest_mark));
 }
 
 class Check {
@@ -28,9 +28,9 @@ class Check {
   void run() const {
     names();
     added();
-    if (p_.normalisers.size() > most_steps || p_.cuts.size() > most_steps || p_.decoding.size() > most_steps)
-      fail(fmt::format("more than {} steps of one kind", most_steps));
-    for (const Normaliser& step : p_.normalisers) normaliser(step);
+    if (p_.normalisers.size() > most_stages || p_.cuts.size() > most_stages || p_.decoding.size() > most_stages)
+      fail(fmt::format("more than {} stages of one kind", most_stages));
+    for (const Normaliser& stage : p_.normalisers) normaliser(stage);
     cuts();
     decoding();
     token(p_.unknown, "the unknown token");
@@ -71,13 +71,13 @@ class Check {
     }
   }
 
-  static void normaliser(const Normaliser& step) {
-    if (const auto* prepend = std::get_if<Prepend>(&step)) check_text(prepend->text, "Prepend");
-    if (const auto* replace = std::get_if<Replace>(&step)) check_replace(*replace);
+  static void normaliser(const Normaliser& stage) {
+    if (const auto* prepend = std::get_if<Prepend>(&stage)) check_text(prepend->text, "Prepend");
+    if (const auto* replace = std::get_if<Replace>(&stage)) check_replace(*replace);
   }
-  static void check_replace(const Replace& step) {
-    check_text(step.from, "Replace");
-    if (step.to.size() > longest_mark) check_text(step.to, "Replace");
+  static void check_replace(const Replace& stage) {
+    check_text(stage.from, "Replace");
+    if (stage.to.size() > longest_mark) check_text(stage.to, "Replace");
   }
 
   void cuts() const {
@@ -85,8 +85,7 @@ class Check {
     for (size_t i = 0; i < p_.cuts.size(); ++i) {
       const Cut& cut = p_.cuts[i];
       if (const auto* at = std::get_if<CutAt>(&cut)) check_text(at->text, "Split");
-      if (const auto* words = std::get_if<CutWords>(&cut)) pattern_of(words->rule);
-      if (std::holds_alternative<CutBytes>(cut) && i + 1 < p_.cuts.size()) fail("ByteLevel is not the last step");
+      if (std::holds_alternative<CutBytes>(cut) && i + 1 < p_.cuts.size()) fail("ByteLevel is not the last stage");
       const auto* spaces = std::get_if<CutSpaces>(&cut);
       if (spaces == nullptr) continue;
       check_text(spaces->mark, "Metaspace");
@@ -99,21 +98,21 @@ class Check {
     if (of_bytes != p_.of_bytes() || (of_bytes && p_.decoding.size() > 1))
       fail(fmt::format("the decoder does not undo the pre-tokenizer: pieces are {}bytes", p_.of_bytes() ? "" : "no "));
     int before = 0;
-    for (const Decoding& step : p_.decoding) {
-      const int place = place_of(step);
+    for (const Decoding& stage : p_.decoding) {
+      const int place = place_of(stage);
       if (place < before || (place == before && place > 1))
-        fail("the decoder's steps stand in another order than Replace or Metaspace, ByteFallback, Fuse, Strip");
+        fail("the decoder's stages stand in another order than Replace or Metaspace, ByteFallback, Fuse, Strip");
       if (place == 4 && before != 3) fail("the decoder's Strip has no Fuse in front of it");
       before = place;
-      if (const auto* replace = std::get_if<Replace>(&step)) check_replace(*replace);
-      if (const auto* strip = std::get_if<StripStart>(&step)) check_text(strip->text, "Strip");
-      if (const auto* marks = std::get_if<FromMarks>(&step)) check_text(marks->mark, "Metaspace");
+      if (const auto* replace = std::get_if<Replace>(&stage)) check_replace(*replace);
+      if (const auto* strip = std::get_if<StripStart>(&stage)) check_text(strip->text, "Strip");
+      if (const auto* marks = std::get_if<FromMarks>(&stage)) check_text(marks->mark, "Metaspace");
     }
   }
-  static int place_of(const Decoding& step) {
-    if (std::holds_alternative<ByteNames>(step)) return 2;
-    if (std::holds_alternative<FuseText>(step)) return 3;
-    return std::holds_alternative<StripStart>(step) ? 4 : 1;
+  static int place_of(const Decoding& stage) {
+    if (std::holds_alternative<ByteNames>(stage)) return 2;
+    if (std::holds_alternative<FuseText>(stage)) return 3;
+    return std::holds_alternative<StripStart>(stage) ? 4 : 1;
   }
 
   void model() const {

@@ -1,4 +1,4 @@
-// Tokenizers of language models as plain data: the steps that a tokenizer.json of Hugging Face's library, or a GGUF
+// Tokenizers of language models as plain data: the stages that a tokenizer.json of Hugging Face's library, or a GGUF
 // file, describes.
 //
 // A text is cut at its added tokens; what lies between is normalised (Normaliser), cut into pieces (Cut), and each

@@ -70,11 +70,11 @@ std::optional<char> byte_of_name(std::string_view name) {
 std::string decoded(const Pipeline& p, std::string name) {
   constexpr size_t most_growth = 64;
   const size_t most = name.size() * most_growth;
-  for (const Decoding& step : p.decoding) {
-    if (const auto* replace = std::get_if<Replace>(&step)) detail::replace_all(name, replace->from, replace->to);
-    if (const auto* marks = std::get_if<FromMarks>(&step)) detail::replace_all(name, marks->mark, " ");
+  for (const Decoding& stage : p.decoding) {
+    if (const auto* replace = std::get_if<Replace>(&stage)) detail::replace_all(name, replace->from, replace->to);
+    if (const auto* marks = std::get_if<FromMarks>(&stage)) detail::replace_all(name, marks->mark, " ");
     if (name.size() > most) throw ValueError("[tokenizer] the decoder makes a token more than 64 times as long");
-    if (!std::holds_alternative<ByteNames>(step)) continue;
+    if (!std::holds_alternative<ByteNames>(stage)) continue;
     if (const auto byte = byte_of_name(name)) name.assign(1, *byte);
   }
   return name;
@@ -206,12 +206,12 @@ const std::string& PipelineTokenizer::text_of(int32_t token) const {
 
 std::string PipelineTokenizer::text_at_start(int32_t token) const {
   std::string text = text_of(token);
-  for (const Decoding& step : pipeline_->decoding) {
-    if (const auto* marks = std::get_if<FromMarks>(&step); marks && marks->drop_first) {
+  for (const Decoding& stage : pipeline_->decoding) {
+    if (const auto* marks = std::get_if<FromMarks>(&stage); marks && marks->drop_first) {
       text = pipeline_->names[static_cast<size_t>(token)];
       detail::replace_all(text, marks->mark, "");
     }
-    if (const auto* strip = std::get_if<StripStart>(&step); strip && text.starts_with(strip->text))
+    if (const auto* strip = std::get_if<StripStart>(&stage); strip && text.starts_with(strip->text))
       text.erase(0, strip->text.size());
   }
   return text;

@@ -6,7 +6,7 @@
 
 #include "heddle/data/tokenizers/json_fields.h"
 #include "heddle/data/tokenizers/pipeline_json.h"
-#include "heddle/data/tokenizers/read_steps.h"
+#include "heddle/data/tokenizers/read_stages.h"
 
 namespace heddle::data::detail {
 namespace {

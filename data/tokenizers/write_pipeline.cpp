@@ -10,30 +10,30 @@ using Json = nlohmann::ordered_json;
 
 Json as_pattern(const char* kind, std::string_view text) { return {{kind, text}}; }
 
-Json step(const ToNfc&) { return {{"type", "NFC"}}; }
-Json step(const Prepend& s) { return {{"type", "Prepend"}, {"prepend", s.text}}; }
-Json step(const Replace& s) {
+Json stage(const ToNfc&) { return {{"type", "NFC"}}; }
+Json stage(const Prepend& s) { return {{"type", "Prepend"}, {"prepend", s.text}}; }
+Json stage(const Replace& s) {
   return {{"type", "Replace"}, {"pattern", as_pattern("String", s.from)}, {"content", s.to}};
 }
 
 Json split(Json pattern, const char* behaviour) {
   return {{"type", "Split"}, {"pattern", std::move(pattern)}, {"behavior", behaviour}, {"invert", false}};
 }
-Json step(const CutWords& s) { return split(as_pattern("Regex", pattern_of(s.rule)), "Isolated"); }
-Json step(const CutAt& s) {
+Json stage(const CutWords& s) { return split(as_pattern("Regex", pattern_of(s.rule)), "Isolated"); }
+Json stage(const CutAt& s) {
   return split(as_pattern("String", s.text), s.how == Found::apart           ? "Isolated"
                                              : s.how == Found::with_previous ? "MergedWithPrevious"
                                                                              : "MergedWithNext");
 }
-Json step(const CutDigits& s) { return {{"type", "Digits"}, {"individual_digits", s.each}}; }
+Json stage(const CutDigits& s) { return {{"type", "Digits"}, {"individual_digits", s.each}}; }
 Json byte_level(bool space_in_front, bool words) {
   return {{"type", "ByteLevel"}, {"add_prefix_space", space_in_front}, {"trim_offsets", true}, {"use_regex", words}};
 }
-Json step(const CutBytes& s) { return byte_level(s.space_in_front, s.words); }
+Json stage(const CutBytes& s) { return byte_level(s.space_in_front, s.words); }
 Json metaspace(const std::string& mark, const char* scheme, bool cut) {
   return {{"type", "Metaspace"}, {"replacement", mark}, {"prepend_scheme", scheme}, {"split", cut}};
 }
-Json step(const CutSpaces& s) {
+Json stage(const CutSpaces& s) {
   return metaspace(s.mark,
                    s.in_front == MarkInFront::always  ? "always"
                    : s.in_front == MarkInFront::first ? "first"
@@ -41,17 +41,17 @@ Json step(const CutSpaces& s) {
                    s.cut);
 }
 
-Json step(const FromBytes&) { return byte_level(true, true); }
-Json step(const ByteNames&) { return {{"type", "ByteFallback"}}; }
-Json step(const FuseText&) { return {{"type", "Fuse"}}; }
-Json step(const StripStart& s) { return {{"type", "Strip"}, {"content", s.text}, {"start", 1}, {"stop", 0}}; }
-Json step(const FromMarks& s) { return metaspace(s.mark, s.drop_first ? "always" : "never", true); }
+Json stage(const FromBytes&) { return byte_level(true, true); }
+Json stage(const ByteNames&) { return {{"type", "ByteFallback"}}; }
+Json stage(const FuseText&) { return {{"type", "Fuse"}}; }
+Json stage(const StripStart& s) { return {{"type", "Strip"}, {"content", s.text}, {"start", 1}, {"stop", 0}}; }
+Json stage(const FromMarks& s) { return metaspace(s.mark, s.drop_first ? "always" : "never", true); }
 
 // Null for none, one for itself, several in a sequence.
-template <class Step>
-Json steps(const std::vector<Step>& all, const char* name) {
+template <class Stage>
+Json stages(const std::vector<Stage>& all, const char* name) {
   Json list = Json::array();
-  for (const Step& one : all) list.push_back(std::visit([](const auto& s) { return step(s); }, one));
+  for (const Stage& one : all) list.push_back(std::visit([](const auto& s) { return stage(s); }, one));
   if (list.size() < 2) return list.empty() ? Json() : list[0];
   return {{"type", "Sequence"}, {name, list}};
 }
@@ -126,10 +126,10 @@ Json model(const Pipeline& p, const UnigramModel& unigram) {
 
 std::string pipeline_to_json(const Pipeline& p) {
   Json json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added_tokens(p)}};
-  json["normalizer"] = steps(p.normalisers, "normalizers");
-  json["pre_tokenizer"] = steps(p.cuts, "pretokenizers");
+  json["normalizer"] = stages(p.normalisers, "normalizers");
+  json["pre_tokenizer"] = stages(p.cuts, "pretokenizers");
   json["post_processor"] = post_processor(p);
-  json["decoder"] = steps(p.decoding, "decoders");
+  json["decoder"] = stages(p.decoding, "decoders");
   json["model"] = std::visit([&](const auto& m) { return model(p, m); }, p.model);
   return json.dump();
 }

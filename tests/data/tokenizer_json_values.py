@@ -26,7 +26,8 @@ TEKKEN = "|".join([FRONT + UPPER + "*" + LOWER + "+", FRONT + UPPER + "+" + LOWE
 CORPUS = """The loom's heddles lift the warp; they've lifted it for 5,000 years, and they'll lift it again in 2025.
 A weaver who lifts every other thread weaves plain cloth. We're told that twill needs four heddles, and damask more than forty.
   Der Weber hebt die Kettfäden; schöne Größen, süße Früchte.  Le tisserand lève la chaîne, déjà tissée à l'été.
-織機の綜絖は経糸を持ち上げる。経糸と緯糸。Ткач поднимает нити основы, и нити утка проходят. ١٢٣ خيوط
+織機の綜絖は経糸を持ち上げる。経糸と緯糸。
+Ткач поднимает нити основы, и нити утка проходят. ١٢٣ خيوط
 \tfor (int i = 0; i < 10; ++i) { threads[i] = lift(threads[i]); }\r\n\n\n   don't  DON'T  can't  it'll   end   \n"""
 TEXTS = [
     "", " ", "  ", "\n", " \n ", "a", " a", "  a", "a ", "the loom's heddles lift the warp", "Hello, wide World!",
@@ -43,8 +44,8 @@ TEXTS = [
 
 def random_texts(count):
     draw = random.Random(1)
-    parts = list(" \n\r\t'asTE0!/▁") + ["'ll", "'RE", "  ", "the", "\u00a0", "é", "ß", "漢", "٣", "²", "\u0301", "\u0323", "😀", "\u2028", "ǅ",
-                                       "ʰ", "ª", "€", "<|a|>", "<|b|>", "<tool>", "\n\n", "12", "lift"]
+    parts = list(" \n\r\t'asTE0!/▁éß漢٣²😀ǅʰª€") + ["'ll", "'RE", "  ", "the", "12", "lift", "\n\n", "<|a|>", "<|b|>", "<tool>"]
+    parts += ["\u00a0", "\u0301", "\u0323", "\u2028"]
     return ["".join(draw.choices(parts, k=draw.randint(1, 24))) for _ in range(count)]
 
 
@@ -55,7 +56,8 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 def added(tokenizer):
     tokenizer.add_special_tokens([AddedToken("<|a|>", special=True, normalized=False)])
     tokenizer.add_special_tokens([AddedToken("<|b|>", special=True, normalized=False, lstrip=True, rstrip=True)])
-    tokenizer.add_tokens([AddedToken("<tool>", normalized=False), AddedToken("</tool>", normalized=True), AddedToken("\n\n", normalized=False)])
+    tokenizer.add_tokens([AddedToken("<tool>", normalized=False), AddedToken("</tool>", normalized=True)])
+    tokenizer.add_tokens([AddedToken("\n\n", normalized=False)])
     return tokenizer
 
 
@@ -78,7 +80,8 @@ def byte_level(pieces, normalizer=None, vocabulary=350, **model):
 
 
 def split(pattern):
-    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), to_bytes])
 
 
 def without_added(tokenizer, names):
@@ -92,7 +95,8 @@ def pairs_of_characters(special=("<unk>", "<s>", "</s>"), alphabet=50, fallback=
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=fallback))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.train_from_iterator([CORPUS], trainers.BpeTrainer(
-        vocab_size=alphabet + 320 * fallback + 60, limit_alphabet=alphabet, special_tokens=list(special) + (BYTES if fallback else []), show_progress=False))
+        vocab_size=alphabet + 320 * fallback + 60, limit_alphabet=alphabet, show_progress=False,
+        special_tokens=list(special) + (BYTES if fallback else [])))
     return without_added(tokenizer, BYTES)
 
 
@@ -128,7 +132,8 @@ def gemma():
 def unknown_pairs():
     tokenizer = pairs_of_characters(("<unk>", "<s>"), 30, False)
     tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(",", "merged_with_next"), pre_tokenizers.Digits(False), pre_tokenizers.Metaspace()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(",", "merged_with_next"), pre_tokenizers.Digits(False), pre_tokenizers.Metaspace()])
     tokenizer.decoder = decoders.Metaspace()
     return added(tokenizer)
 

@@ -1,4 +1,4 @@
-// The steps of a tokenizer.json: parts of pipeline_from_json(). Internal.
+// The stages of a tokenizer.json: parts of pipeline_from_json(). Internal.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

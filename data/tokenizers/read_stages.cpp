@@ -1,4 +1,4 @@
-#include "heddle/data/tokenizers/read_steps.h"
+#include "heddle/data/tokenizers/read_stages.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// One step, or a sequence of them under `list`: f(fields, type) for each.
+// One stage, or a sequence of them under `list`: f(fields, type) for each.
 template <class F>
-void for_each_step(const Json& json, const std::string& path, const char* list, std::string_view where, const F& f) {
+void for_each_stage(const Json& json, const std::string& path, const char* list, std::string_view where, const F& f) {
   JsonFields fields(json, path, where);
   const std::string type = fields.text("type");
   if (type != "Sequence") {
@@ -22,8 +22,8 @@ void for_each_step(const Json& json, const std::string& path, const char* list, 
     return fields.done();
   }
   size_t number = 0;
-  for (const Json& step : fields.list(list)) {
-    JsonFields inner(step, fmt::format("{}.{}[{}]", path, list, number++), where);
+  for (const Json& stage : fields.list(list)) {
+    JsonFields inner(stage, fmt::format("{}.{}[{}]", path, list, number++), where);
     f(inner, inner.text("type"));
     inner.done();
   }
@@ -96,7 +96,7 @@ Cut read_cut(JsonFields& fields, const std::string& type) {
   return CutBytes{fields.flag("add_prefix_space", true), fields.flag("use_regex", true)};
 }
 
-Decoding read_decoding_step(JsonFields& fields, const std::string& type) {
+Decoding read_decoding_stage(JsonFields& fields, const std::string& type) {
   if (type == "Replace") return read_replace(fields);
   if (type == "ByteFallback") return ByteNames{};
   if (type == "Fuse") return FuseText{};
@@ -142,30 +142,30 @@ TextEnds read_template(JsonFields& fields) {
 }  // namespace
 
 std::vector<Normaliser> read_normalisers(const Json& json, std::string_view where) {
-  std::vector<Normaliser> steps;
-  for_each_step(json, "normalizer", "normalizers", where, [&](JsonFields& fields, const std::string& type) {
+  std::vector<Normaliser> stages;
+  for_each_stage(json, "normalizer", "normalizers", where, [&](JsonFields& fields, const std::string& type) {
     if (type == "NFC")
-      steps.emplace_back(ToNfc{});
+      stages.emplace_back(ToNfc{});
     else if (type == "Prepend")
-      steps.emplace_back(Prepend{fields.text("prepend")});
+      stages.emplace_back(Prepend{fields.text("prepend")});
     else if (type == "Replace")
-      steps.emplace_back(read_replace(fields));
+      stages.emplace_back(read_replace(fields));
     else
       refuse_type(fields, type, "NFC, Prepend, Replace, Sequence");
   });
-  return steps;
+  return stages;
 }
 
 std::vector<Cut> read_cuts(const Json& json, std::string_view where) {
   std::vector<Cut> cuts;
-  for_each_step(json, "pre_tokenizer", "pretokenizers", where,
-                [&](JsonFields& fields, const std::string& type) { cuts.push_back(read_cut(fields, type)); });
+  for_each_stage(json, "pre_tokenizer", "pretokenizers", where,
+                 [&](JsonFields& fields, const std::string& type) { cuts.push_back(read_cut(fields, type)); });
   return cuts;
 }
 
 TextEnds read_ends(const Json& json, std::string_view where) {
   TextEnds ends;
-  for_each_step(json, "post_processor", "processors", where, [&](JsonFields& fields, const std::string& type) {
+  for_each_stage(json, "post_processor", "processors", where, [&](JsonFields& fields, const std::string& type) {
     if (type == "TemplateProcessing") {
       if (!ends.before.empty() || !ends.after.empty()) fields.fail("type", "TemplateProcessing is there twice");
       ends = read_template(fields);
@@ -179,11 +179,11 @@ TextEnds read_ends(const Json& json, std::string_view where) {
 }
 
 std::vector<Decoding> read_decoding(const Json& json, std::string_view where) {
-  std::vector<Decoding> steps;
-  for_each_step(json, "decoder", "decoders", where, [&](JsonFields& fields, const std::string& type) {
-    steps.push_back(read_decoding_step(fields, type));
+  std::vector<Decoding> stages;
+  for_each_stage(json, "decoder", "decoders", where, [&](JsonFields& fields, const std::string& type) {
+    stages.push_back(read_decoding_stage(fields, type));
   });
-  return steps;
+  return stages;
 }
 
 }  // namespace heddle::data::detail
