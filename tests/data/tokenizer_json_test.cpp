@@ -103,7 +103,7 @@ class TokenizerJson : public testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Families, TokenizerJson,
                          testing::Values("llama3", "qwen2", "smollm2", "byte_level", "llama2", "mistral", "gemma",
-                                         "unknown_pairs", "unigram", "unigram_bytes"),
+                                         "unknown_pairs", "unigram", "unigram_bytes", "few_unigrams"),
                          [](const auto& of) { return std::string(of.param); });
 
 // The library's unigrams take the names of special tokens for pieces like any other.

@@ -31,7 +31,7 @@ A weaver who lifts every other thread weaves plain cloth. We're told that twill 
 \tfor (int i = 0; i < 10; ++i) { threads[i] = lift(threads[i]); }\r\n\n\n   don't  DON'T  can't  it'll   end   \n"""
 TEXTS = [
     "", " ", "  ", "\n", " \n ", "a", " a", "  a", "a ", "the loom's heddles lift the warp", "Hello, wide World!",
-    "I'm sure THEY'VE said we'LL, he'd, it's, DON'T, you're 'ſ 'S''", "3.14 ² ½ Ⅷ ٣ 四 x2y 1234567 00",
+    "I'm sure THEY'VE said we'LL, he'd, it's, DON'T, you're a'ſt 'ſ 'S''", "3.14 ² ½ Ⅷ ٣ 四 x2y 1234567 00",
     "e\u0301te\u0301 nai\u0308ve \u1100\u1161\u11a8 \u212b a\u0323\u0307 a\u0307\u0323 \u0958 \U0001d15e",
     "a\u00a0b \u00a0 c\u3000d\u2003\u2003e\u200bf\ufeffh\u0085i\u2028j", "\x00\x01\x1c\x1f\x7f x",
     "👩\u200d👩\u200d👧 🇩🇪!", "हिन्दी ไทย 한국어 עברית \u202eabc", "schöne Größen 織機 нити خيوط",
@@ -49,7 +49,7 @@ def random_texts(count):
     return ["".join(draw.choices(parts, k=draw.randint(1, 24))) for _ in range(count)]
 
 
-RANDOM = random_texts(250)
+RANDOM = random_texts(200)
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
@@ -68,7 +68,14 @@ def begins(tokenizer, name, end=None):
     return tokenizer
 
 
-def byte_level(pieces, normalizer=None, vocabulary=350, **model):
+def with_word(tokenizer, word):
+    """A token that no merge makes: a piece that is one stays whole."""
+    file = json.loads(tokenizer.to_str())
+    file["model"]["vocab"][word] = tokenizer.get_vocab_size()
+    return Tokenizer.from_str(json.dumps(file))
+
+
+def byte_level(pieces, normalizer=None, vocabulary=340, word=None, **model):
     tokenizer = Tokenizer(models.BPE(**model))
     tokenizer.pre_tokenizer = pieces
     if normalizer:
@@ -76,7 +83,7 @@ def byte_level(pieces, normalizer=None, vocabulary=350, **model):
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.train_from_iterator([CORPUS], trainers.BpeTrainer(
         vocab_size=vocabulary, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
-    return added(tokenizer)
+    return added(with_word(tokenizer, word) if word else tokenizer)
 
 
 def split(pattern):
@@ -95,7 +102,7 @@ def pairs_of_characters(special=("<unk>", "<s>", "</s>"), alphabet=50, fallback=
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=fallback))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.train_from_iterator([CORPUS], trainers.BpeTrainer(
-        vocab_size=alphabet + 320 * fallback + 60, limit_alphabet=alphabet, show_progress=False,
+        vocab_size=alphabet + 310 * fallback + 50, limit_alphabet=alphabet, show_progress=False,
         special_tokens=list(special) + (BYTES if fallback else [])))
     return without_added(tokenizer, BYTES)
 
@@ -152,8 +159,17 @@ def unigram(fallback):
     return added(tokenizer)
 
 
+def few_unigrams():
+    """Characters that only stand in longer tokens, or in none."""
+    pieces = [("<unk>", 0.0), ("th", -5.0), ("h", -1.0), ("e", -2.0), ("▁the", -9.0), ("▁", -3.0), ("he", -2.5)]
+    tokenizer = Tokenizer(models.Unigram(pieces, 0))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    return added(tokenizer)
+
+
 def families():
-    yield "llama3", begins(byte_level(split(LLAMA3), ignore_merges=True), "<|a|>")
+    yield "llama3", begins(byte_level(split(LLAMA3), word="Ġwide", ignore_merges=True), "<|a|>")
     yield "qwen2", byte_level(split(QWEN2), normalizers.NFC())
     yield "smollm2", byte_level(pre_tokenizers.Sequence([pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)]))
     yield "byte_level", byte_level(pre_tokenizers.ByteLevel(add_prefix_space=True))
@@ -163,6 +179,7 @@ def families():
     yield "unknown_pairs", unknown_pairs()
     yield "unigram", unigram(False)
     yield "unigram_bytes", unigram(True)
+    yield "few_unigrams", few_unigrams()
 
 
 def crcs(lists):
