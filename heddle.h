@@ -35,6 +35,7 @@
 #include "heddle/data/image_file.h"
 #include "heddle/data/loader.h"
 #include "heddle/data/numpy.h"
+#include "heddle/data/pipeline_tokenizer.h"
 #include "heddle/data/records.h"
 #include "heddle/data/sampler.h"
 #include "heddle/data/text.h"

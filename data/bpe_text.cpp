@@ -42,24 +42,16 @@ std::vector<uint8_t> bytes_in_order() {
   return bytes;
 }
 
-}  // namespace detail
-
-namespace {
-
-using Json = nlohmann::ordered_json;  // what is written
-using Merge = BpeTokenizer::Merge;
-
-std::string printable(std::string_view bytes) {
+std::string printable_bytes(std::string_view bytes) {
   std::string text;
-  for (const char c : bytes) text += utf8(detail::code_of_byte()[static_cast<uint8_t>(c)]);
+  for (const char c : bytes) text += utf8(code_of_byte()[static_cast<uint8_t>(c)]);
   return text;
 }
 
-// The bytes that printable characters stand for; nothing where one stands for none.
-std::optional<std::string> bytes_of(std::string_view text) {
+std::optional<std::string> bytes_of_printable(std::string_view text) {
   static const std::unordered_map<int32_t, char> byte_of_code = [] {
     std::unordered_map<int32_t, char> table;
-    for (size_t byte = 0; byte < 256; ++byte) table.emplace(detail::code_of_byte()[byte], static_cast<char>(byte));
+    for (size_t byte = 0; byte < 256; ++byte) table.emplace(code_of_byte()[byte], static_cast<char>(byte));
     return table;
   }();
   std::string bytes;
@@ -73,12 +65,12 @@ std::optional<std::string> bytes_of(std::string_view text) {
   return bytes;
 }
 
-constexpr const char* digits_apart = "digits_apart";
+}  // namespace detail
 
-WordRule word_rule(const std::string& name, std::string_view where) {
-  if (name == digits_apart) return WordRule::digits_apart;
-  throw IoError(fmt::format("[bpe] {}: words are '{}'; known: {}", where, shortened(name), digits_apart));
-}
+namespace {
+
+using Json = nlohmann::ordered_json;  // what is written
+using Merge = BpeTokenizer::Merge;
 
 // Puts a tokenizer together from a vocabulary and merges as text.
 class Reader {
@@ -93,14 +85,6 @@ class Reader {
       }
       names_[number.get<size_t>()] = name;
       token_of_.emplace(name, number.get<int32_t>());
-    }
-  }
-
-  Reader(std::vector<std::string> names, std::string_view where) : where_(where), names_(std::move(names)) {
-    for (size_t i = 0; i < names_.size(); ++i) {
-      if (names_[i].empty() || !token_of_.emplace(names_[i], static_cast<int32_t>(i)).second)
-        fail(fmt::format("token {} is '{}', which is {}", i, shortened(names_[i]),
-                         names_[i].empty() ? "no token" : "there twice"));
     }
   }
 
@@ -124,26 +108,19 @@ class Reader {
   }
 
   // What no merge makes is special, unless it is a byte.
-  std::shared_ptr<const BpeTokenizer> finish(const BpeForm& form = {}) {
-    std::vector<bool> made(names_.size(), false), special(names_.size(), false);
+  std::shared_ptr<const BpeTokenizer> finish() {
+    std::vector<bool> made(names_.size(), false);
     for (const Merge& merge : merges_) made[static_cast<size_t>(merge.result)] = true;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      const std::optional<std::string> bytes = bytes_of(names_[i]);
-      special[i] = !bytes || (bytes->size() > 1 && !made[i]);
-    }
-    return finish(special, form);
-  }
-  std::shared_ptr<const BpeTokenizer> finish(const std::vector<bool>& is_special, const BpeForm& form) {
     std::vector<std::string> tokens;
     std::map<std::string, int32_t> special;
     for (size_t i = 0; i < names_.size(); ++i) {
-      std::optional<std::string> bytes = bytes_of(names_[i]);
-      if (!bytes && !is_special[i]) fail(fmt::format("token '{}' stands for no bytes", shortened(names_[i])));
-      if (is_special[i]) special.emplace(names_[i], static_cast<int32_t>(i));
-      tokens.push_back(is_special[i] ? names_[i] : std::move(*bytes));
+      std::optional<std::string> bytes = detail::bytes_of_printable(names_[i]);
+      const bool is_special = !bytes || (bytes->size() > 1 && !made[i]);
+      if (is_special) special.emplace(names_[i], static_cast<int32_t>(i));
+      tokens.push_back(is_special ? names_[i] : std::move(*bytes));
     }
     try {
-      return std::make_shared<BpeTokenizer>(std::move(tokens), std::move(merges_), std::move(special), form);
+      return std::make_shared<BpeTokenizer>(std::move(tokens), std::move(merges_), std::move(special));
     } catch (const ValueError& error) {
       fail(error.what());
     }
@@ -166,7 +143,7 @@ Json vocabulary_json(const BpeTokenizer& tokenizer) {
   Json::object_t::Container& entries = vocab.get_ref<Json::object_t&>();
   for (int32_t i = 0; i < tokenizer.size(); ++i) {
     const std::string& token = tokenizer.text_of(i);
-    entries.emplace_back(tokenizer.special().count(token) == 0 ? printable(token) : token, i);
+    entries.emplace_back(tokenizer.special().count(token) == 0 ? detail::printable_bytes(token) : token, i);
   }
   return vocab;
 }
@@ -174,7 +151,8 @@ Json vocabulary_json(const BpeTokenizer& tokenizer) {
 std::vector<std::string> merge_lines(const BpeTokenizer& tokenizer) {
   std::vector<std::string> lines;
   for (const Merge& merge : tokenizer.merges())
-    lines.push_back(printable(tokenizer.text_of(merge.left)) + " " + printable(tokenizer.text_of(merge.right)));
+    lines.push_back(detail::printable_bytes(tokenizer.text_of(merge.left)) + " " +
+                    detail::printable_bytes(tokenizer.text_of(merge.right)));
   return lines;
 }
 
@@ -185,21 +163,7 @@ std::shared_ptr<const BpeTokenizer> detail::bpe_from_json(const nlohmann::json& 
   size_t number = 0;
   for (const nlohmann::json& line : json.at("merges"))
     reader.add_merge(line.get<std::string>(), fmt::format("{}: merge {}", where, number++));
-  BpeForm form;
-  if (json.contains("words")) form.words = word_rule(json.at("words").get<std::string>(), where);
-  if (json.contains("every_byte")) json.at("every_byte").get_to(form.every_byte);
-  return reader.finish(form);
-}
-
-std::shared_ptr<const BpeTokenizer> detail::bpe_from_lists(BpeLists lists, const BpeForm& form,
-                                                           std::string_view where) {
-  if (lists.names.empty() || lists.special.size() != lists.names.size())
-    throw IoError(fmt::format("[bpe] {}: {} tokens with {} types", where, lists.names.size(), lists.special.size()));
-  Reader reader(std::move(lists.names), where);
-  size_t number = 0;
-  for (const std::string_view merge : lists.merges)
-    reader.add_merge(std::string(merge), fmt::format("{}: merge {}", where, number++));
-  return reader.finish(lists.special, form);
+  return reader.finish();
 }
 
 std::shared_ptr<const BpeTokenizer> BpeTokenizer::load(const std::string& vocab_json, const std::string& merges_txt) {
@@ -226,8 +190,6 @@ void BpeTokenizer::save(const std::string& folder) const {
 std::string BpeTokenizer::str() const {
   Json json = Json::object();
   json["type"] = "bpe";
-  if (form_.words == WordRule::digits_apart) json["words"] = digits_apart;
-  if (!form_.every_byte) json["every_byte"] = false;
   json["vocab"] = vocabulary_json(*this);
   json["merges"] = merge_lines(*this);
   return json.dump();

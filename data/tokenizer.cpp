@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_json.h"
 #include "heddle/data/bpe_text.h"
+#include "heddle/data/pipeline_tokenizer.h"
+#include "heddle/data/tokenizers/pipeline_json.h"
 #include "heddle/data/unicode.h"
 
 namespace heddle::data {
@@ -16,7 +19,29 @@ using Json = nlohmann::ordered_json;
 
 std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
   std::string text;
-  for (const int32_t token : tokens) text += text_of(token);
+  for (size_t i = 0; i < tokens.size(); ++i) text += i == 0 ? text_at_start(tokens[i]) : text_of(tokens[i]);
+  return text;
+}
+
+const TextEnds& Tokenizer::ends() const {
+  static const TextEnds none;
+  return none;
+}
+
+StreamedText::StreamedText(const Tokenizer& tokenizer, std::string before)
+    : tokenizer_(tokenizer), starts_(before.empty()), held_(std::move(before)) {}
+
+std::string StreamedText::add(int32_t token) {
+  held_ += starts_ ? tokenizer_.text_at_start(token) : tokenizer_.text_of(token);
+  starts_ = false;
+  return shown(whole_characters(held_));
+}
+
+std::string StreamedText::finish() { return shown(held_.size()); }
+
+std::string StreamedText::shown(size_t bytes) {
+  std::string text = valid_utf8(std::string_view(held_).substr(0, bytes));
+  held_.erase(0, bytes);
   return text;
 }
 
@@ -29,13 +54,18 @@ void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocabulary) {
 
 TokenizerPtr parse_tokenizer(std::string_view text, std::string_view where) {
   const auto fail = [&](std::string_view what) {
+    constexpr std::string_view own = "[tokenizer] ";
+    if (what.starts_with(own)) what.remove_prefix(own.size());
     throw IoError(fmt::format("[tokenizer] {}: {}", where, shortened(what)));
   };
   const nlohmann::json json = parse_json(text, fmt::format("[tokenizer] {}", where));
   try {
+    if (detail::is_tokenizer_json(json))
+      return std::make_shared<PipelineTokenizer>(detail::pipeline_from_json(json, where));
     const std::string type = json.at("type");
     if (type == "bpe") return detail::bpe_from_json(json, where);
-    if (type != "characters") fail(fmt::format("type is '{}'; known: bpe, characters", type));
+    if (type == "pipeline") return std::make_shared<PipelineTokenizer>(detail::pipeline_from_stored(json, where));
+    if (type != "characters") fail(fmt::format("type is '{}'; known: bpe, characters, pipeline", type));
     return std::make_shared<CharTokenizer>(json.at("characters").get<std::string>());
   } catch (const nlohmann::json::exception& error) {
     fail(fmt::format("not what a tokenizer is stored as: {}", error.what()));
@@ -60,7 +90,7 @@ CharTokenizer::CharTokenizer(std::string_view text) {
   for (const int32_t code : codes_) characters_.push_back(utf8(code));
 }
 
-std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
+std::vector<int32_t> CharTokenizer::tokens_of(std::string_view text, SpecialTokens) const {
   std::vector<int32_t> tokens;
   tokens.reserve(text.size());
   for (size_t at = 0; at < text.size();) {

@@ -1,8 +1,11 @@
 // The tokenizer inside a GGUF file.
 //
-// Read are byte pairs of GPT-2's kind ("tokenizer.ggml.model" gpt2) whose text is cut by GPT-2's rule or with digits
-// apart ("tokenizer.ggml.pre"); others are refused by name. Errors: IoError "[gguf] path: ..." or "[bpe] path: ..." for
-// lists that do not fit together. Thread safety: pure function.
+// Read are two kinds ("tokenizer.ggml.model"). gpt2: pairs of bytes, of text that is cut as "tokenizer.ggml.pre" says
+// (gpt-2; smollm, starcoder, refact, command-r: digits apart; llama-bpe; qwen2; tekken; gpt-4o), in Qwen's case
+// composed to form C first, as the models' own tokenizers do. llama: SentencePiece's pairs of characters, of which the
+// pair whose result has the highest score is merged first, rare characters as bytes. Control tokens are special; tokens
+// that a user defined are found in any text. Others are refused by name. Errors: IoError "[gguf] path: ..." in one
+// line. Thread safety: pure function.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +18,7 @@
 namespace heddle::data {
 
 struct GgufTokenizer {
-  TokenizerPtr tokenizer;
+  TokenizerPtr tokenizer;             // its ends() say the same as:
   std::optional<int32_t> begin, end;  // of a text
   bool begins = false;                // whether a text begins with `begin`
 };

@@ -26,19 +26,47 @@ CharacterClass ascii_class(int32_t code) {
   return code >= '0' && code <= '9' ? CharacterClass::number : CharacterClass::other;
 }
 
+#ifndef HEDDLE_HAS_UTF8PROC
+[[noreturn]] void refuse_without_tables(int32_t code) {
+  throw ValueError(
+      fmt::format("[unicode] U+{:04X}: this build of Heddle has no utf8proc, whose tables say what is a letter beyond "
+                  "ASCII; install libutf8proc-dev "
+                  "and build again",
+                  code));
+}
+#endif
+
 // Of characters that are neither ASCII nor space.
-CharacterClass category_class(int32_t code) {
+CharacterClass category_class([[maybe_unused]] int32_t code) {
 #ifdef HEDDLE_HAS_UTF8PROC
   const utf8proc_category_t category = utf8proc_category(code);
   if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) return CharacterClass::letter;
   return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO ? CharacterClass::number
                                                                               : CharacterClass::other;
 #else
-  throw ValueError(
-      fmt::format("[unicode] U+{:04X}: this build of Heddle has no utf8proc, whose tables say what is a letter beyond "
-                  "ASCII; install libutf8proc-dev "
-                  "and build again",
-                  code));
+  refuse_without_tables(code);
+#endif
+}
+
+CharacterCase category_case([[maybe_unused]] int32_t code) {
+#ifdef HEDDLE_HAS_UTF8PROC
+  switch (utf8proc_category(code)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LT:
+      return CharacterCase::upper;
+    case UTF8PROC_CATEGORY_LL:
+      return CharacterCase::lower;
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+      return CharacterCase::both;
+    default:
+      return CharacterCase::none;
+  }
+#else
+  refuse_without_tables(code);
 #endif
 }
 
@@ -48,6 +76,12 @@ CharacterClass class_of(int32_t code) {
   if (code < 0) return CharacterClass::other;
   if (code < 0x80) return ascii_class(code);
   return is_space(code) ? CharacterClass::space : category_class(code);
+}
+
+CharacterCase case_of(int32_t code) {
+  if (code >= 0x80) return category_case(code);
+  if (code >= 'a' && code <= 'z') return CharacterCase::lower;
+  return code >= 'A' && code <= 'Z' ? CharacterCase::upper : CharacterCase::none;
 }
 
 std::string valid_utf8(std::string_view text) {

@@ -46,7 +46,8 @@ struct Options {
 struct LoadedModel {
   nn::LanguageModel model;
   data::TokenizerPtr tokenizer;
-  std::optional<int32_t> begin = {}, end = {};  // tokens in front of a text and behind it
+  std::vector<int32_t> before = {};  // tokens in front of a text
+  std::optional<int32_t> end = {};   // that a text ends with
 };
 
 bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
@@ -58,7 +59,7 @@ LoadedModel load_gguf(const Options& o, DeviceContext& device) {
   const auto packed = o.round_inputs ? nn::GgufWeights::rounded : nn::GgufWeights::packed;
   const auto how = o.precision.empty() ? packed : nn::GgufWeights::unpacked;
   const auto model = std::make_shared<nn::Llama>(nn::load_llama(file, o.model, device, how));
-  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.begins ? read.begin : std::nullopt, read.end};
+  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.tokenizer->ends().before, read.end};
   if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   if (!o.precision.empty()) model->to(parse_dtype(o.precision));
@@ -75,6 +76,8 @@ LoadedModel load(const Options& o, DeviceContext& device) {
   LoadedModel loaded{nn::LanguageModel(description->second, device), o.tokenizer.empty()
                                                                          ? data::tokenizer_of(file.metadata, file.path)
                                                                          : data::load_tokenizer(o.tokenizer)};
+  loaded.before = loaded.tokenizer->ends().before;
+  loaded.end = loaded.tokenizer->ends().end;
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   loaded.model.module().load_state_dict(file.state);
   loaded.model.module().to(parse_dtype(o.precision.empty() ? file.config.training.precision : o.precision));
@@ -89,8 +92,7 @@ struct Prompt {
 
 Prompt prompt_of(const Options& o, const LoadedModel& loaded) {
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
-  std::vector<int32_t> tokens;
-  if (loaded.begin) tokens.push_back(*loaded.begin);
+  std::vector<int32_t> tokens = loaded.before;
   if (o.prompt || !o.prompt_file.empty()) {
     const std::string text = o.prompt ? *o.prompt : read_text_file(o.prompt_file, "generate");
     const std::vector<int32_t> encoded = tokenizer.encode(text);
@@ -123,29 +125,6 @@ std::vector<int32_t> stop_tokens(const Options& o, const LoadedModel& loaded) {
   return stops;
 }
 
-// Prints the prompt with the first token, and tokens as they come: whole characters only, and nothing before there is
-// something to say. Bytes that are no UTF-8 are shown as U+FFFD.
-class Printer {
- public:
-  Printer(const data::Tokenizer& tokenizer, std::string prompt) : tokenizer_(tokenizer), held_(std::move(prompt)) {}
-  void add(int32_t token) {
-    held_ += tokenizer_.text_of(token);
-    print(data::whole_characters(held_));
-  }
-  void finish() {
-    print(held_.size());
-    fmt::print("\n");
-  }
-
- private:
-  void print(size_t bytes) {
-    print_out(data::valid_utf8(std::string_view(held_).substr(0, bytes)));
-    held_.erase(0, bytes);
-  }
-  const data::Tokenizer& tokenizer_;
-  std::string held_;
-};
-
 struct Made {
   std::vector<int32_t> tokens;
   double first_seconds = 0, seconds = 0;
@@ -156,14 +135,17 @@ Made draw(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokeniz
   const InterruptScope on_interrupt;
   const auto start = std::chrono::steady_clock::now();
   Made made;
-  Printer printer(tokenizer, prompt.text);
+  data::StreamedText stream(tokenizer, prompt.text);
   made.tokens = nn::generate(decoder, prompt.tokens, o.how, [&](int32_t token) {
     if (made.first_seconds == 0) made.first_seconds = seconds_since(start);
-    if (!o.json) printer.add(token);
+    if (!o.json) print_out(stream.add(token));
     return !InterruptScope::caught();
   });
   made.seconds = seconds_since(start);
-  if (!o.json) printer.finish();
+  if (!o.json) {
+    print_out(stream.finish());
+    fmt::print("\n");
+  }
   return made;
 }
 

@@ -10,6 +10,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/seconds_since.h"
+#include "heddle/data/pipeline_tokenizer.h"
 #include "heddle/data/text.h"
 #include "heddle/data/tokenizer.h"
 #include "heddle/data/tokenizer_file.h"
@@ -66,9 +67,8 @@ void train(const TokenizeOptions& o) {
 void encode(const TokenizeOptions& o) {
   const TokenizerPtr tokenizer = data::load_tokenizer(o.tokenizer);
   const std::string text = !o.file.empty() ? data::read_text(o.file) : !o.text.empty() ? o.text : standard_input();
-  const auto* bpe = dynamic_cast<const BpeTokenizer*>(tokenizer.get());
   const std::vector<int32_t> tokens =
-      bpe && o.recognise_special ? bpe->encode(text, data::SpecialTokens::recognised) : tokenizer->encode(text);
+      tokenizer->encode(text, o.recognise_special ? data::SpecialTokens::recognised : data::SpecialTokens::as_text);
   if (o.json) return print_json(tokens);
   fmt::print("{}\n", fmt::join(tokens, " "));
 }
@@ -83,11 +83,14 @@ void decode(const TokenizeOptions& o) {
   fmt::print("{}\n", tokenizer->decode(tokens));
 }
 
+const char* kind_of(const data::Tokenizer& tokenizer) {
+  if (dynamic_cast<const BpeTokenizer*>(&tokenizer) != nullptr) return "bpe";
+  return dynamic_cast<const data::PipelineTokenizer*>(&tokenizer) != nullptr ? "pipeline" : "characters";
+}
+
 void info(const TokenizeOptions& o) {
   const TokenizerPtr tokenizer = data::load_tokenizer(o.tokenizer);
-  const bool is_bpe = dynamic_cast<const BpeTokenizer*>(tokenizer.get()) != nullptr;
-  Json json = {
-      {"type", is_bpe ? "bpe" : "characters"}, {"tokens", tokenizer->size()}, {"special", tokenizer->special()}};
+  Json json = {{"type", kind_of(*tokenizer)}, {"tokens", tokenizer->size()}, {"special", tokenizer->special()}};
   if (!o.file.empty()) {
     const std::string text = data::read_text(o.file);
     const auto start = std::chrono::steady_clock::now();
@@ -113,8 +116,10 @@ CLI::App* add(CLI::App& parent, const char* name, const char* help, const std::s
 
 void add_tokenizer_option(CLI::App& command, TokenizeOptions& o) {
   command
-      .add_option("--tokenizer", o.tokenizer,
-                  "Folder with vocab.json and merges.txt, or a tokenizer.json, or a model file that holds one")
+      .add_option(
+          "--tokenizer", o.tokenizer,
+          "Folder with tokenizer.json, or with vocab.json and merges.txt; a tokenizer.json, also one of Hugging "
+          "Face's library; or a model file that holds one")
       ->required();
 }
 

@@ -1,7 +1,9 @@
 // heddle tokenize and heddle pack, as a user meets them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/command_test.h"
@@ -38,6 +40,21 @@ TEST_F(TokenizeCommand, TrainsEncodesAndDecodes) {
   EXPECT_EQ(about["type"], "bpe");
   EXPECT_EQ(about["bytes"], corpus.size());
   EXPECT_GT(about["bytes_per_token"], 2);
+}
+
+// The oracle's file and tokens (tests/data/tokenizer_json_values.py).
+TEST_F(TokenizeCommand, TakesATokenizerOfOthers) {
+  const Json stored = Json::parse(std::ifstream(HEDDLE_SOURCE_DIR "/tests/data/tokenizer_json_values.json"));
+  const Json& llama = stored["tokenizers"]["llama3"];
+  write("tokenizer.json", llama["file"].get<std::string>());
+  const Json& texts = stored["texts"];
+  const auto at = std::find(texts.begin(), texts.end(), "the <|a|>  loom <|b|>lift  <|b|>  \n x<|a|><|a|>");
+  ASSERT_NE(at, texts.end());
+  EXPECT_EQ(json({"tokenize", "encode", "--tokenizer", folder.path(), "--recognise-special", at->get<std::string>()}),
+            llama["recognised"][static_cast<size_t>(at - texts.begin())]);
+  const Json about = json({"tokenize", "info", "--tokenizer", folder / "tokenizer.json"});
+  EXPECT_EQ(about["type"], "pipeline");
+  EXPECT_TRUE(about["special"].contains("<|a|>"));
 }
 
 TEST_F(TokenizeCommand, Characters) {

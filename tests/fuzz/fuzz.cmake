@@ -19,7 +19,11 @@ set(readers
   data/array.cpp data/bpe.cpp data/bpe_text.cpp data/bpe_train.cpp data/cifar.cpp data/csv.cpp data/dataset.cpp
   data/idx.cpp data/image_file.cpp data/image_jpeg.cpp data/image_png.cpp data/numpy.cpp data/preprocess.cpp
   data/records.cpp
-  data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/transforms.cpp data/unicode.cpp data/words.cpp
+  data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/tokenizers/cut.cpp data/tokenizers/pair_merger.cpp
+  data/tokenizers/piece_models.cpp data/tokenizers/pipeline.cpp data/tokenizers/pipeline_tokenizer.cpp
+  data/tokenizers/prefix_index.cpp data/tokenizers/read_pipeline.cpp data/tokenizers/read_stages.cpp
+  data/tokenizers/scored_merges.cpp data/tokenizers/write_pipeline.cpp data/transforms.cpp data/unicode.cpp
+  data/unicode_composed.cpp data/word_patterns.cpp data/words.cpp
   io/atomic_file.cpp io/file_bytes.cpp core/base/ggml_types.cpp io/gguf.cpp io/gguf_reader.cpp io/inflate.cpp
   io/model_parts.cpp io/model_upgrade.cpp io/pickle.cpp io/read_file.cpp io/safetensors.cpp io/sha256.cpp
   io/torch_archive.cpp io/write_gguf.cpp io/write_model_parts.cpp io/zip.cpp

@@ -261,6 +261,29 @@ Seeds tokenizer_seeds() {
           R"({"type":"bpe","vocab":{"a":0},"merges":[]})"};
 }
 
+Seeds tokenizer_json_seeds() {
+  const std::string added =
+      R"("added_tokens":[{"id":5,"content":"<|a|>","special":true,"rstrip":true},{"id":6,"content":"<b>"}],)";
+  const std::string pairs =
+      R"("model":{"type":"BPE","unk_token":"o","vocab":{"t":0,"o":1,"to":2,"r":3,"or":4},"merges":["t o",["o","r"]]})";
+  const std::string ends = R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<|a|>"}},)"
+                           R"({"Sequence":{"id":"A"}}],"special_tokens":{"<|a|>":{"ids":[5]}}},)";
+  return {
+      "{" + added + ends +
+          R"("normalizer":{"type":"NFC"},"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Digits"},)"
+          R"({"type":"ByteLevel"}]},"decoder":{"type":"ByteLevel"},)" +
+          pairs + "}",
+      "{" + added +
+          R"("normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"_"},{"type":"Replace",)"
+          R"("pattern":{"String":" "},"content":"_"}]},"pre_tokenizer":{"type":"Split","pattern":{"String":"_"},)"
+          R"("behavior":"MergedWithPrevious"},"decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":)"
+          R"({"String":"_"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ",)"
+          R"("start":1,"stop":0}]},)" +
+          pairs + "}",
+      R"({"pre_tokenizer":{"type":"Metaspace","replacement":"_"},"decoder":{"type":"Metaspace","replacement":"_"},)"
+      R"("model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["_",-1.5],["to",-2],["o",-3],["_to",-2.5]]}})"};
+}
+
 std::string byte_vocabulary() {
   return nlohmann::ordered_json::parse(
              data::BpeTokenizer::train("", {.vocabulary = 256, .special = {}})->str())["vocab"]

@@ -19,6 +19,7 @@ Seeds csv_seeds();
 Seeds records_seeds();
 Seeds json_seeds();
 Seeds tokenizer_seeds();
+Seeds tokenizer_json_seeds();
 Seeds merges_seeds();
 Seeds preprocessing_seeds();
 Seeds table_code_seeds();
