@@ -24,6 +24,7 @@
 #include "heddle/io/gguf.h"
 #include "heddle/io/read_file.h"
 #include "heddle/nn/language_model.h"
+#include "heddle/nn/models/llama_folder.h"
 #include "heddle/nn/models/llama_gguf.h"
 #include "heddle/train/model_file.h"
 #include "tools/cli.h"
@@ -46,7 +47,8 @@ struct Options {
 struct LoadedModel {
   nn::LanguageModel model;
   data::TokenizerPtr tokenizer;
-  std::optional<int32_t> begin = {}, end = {};  // tokens in front of a text and behind it
+  std::optional<int32_t> begin = {};  // the token in front of a text
+  std::vector<int32_t> ends = {};     // tokens behind it
 };
 
 bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
@@ -58,8 +60,22 @@ LoadedModel load_gguf(const Options& o, DeviceContext& device) {
   const auto packed = o.round_inputs ? nn::GgufWeights::rounded : nn::GgufWeights::packed;
   const auto how = o.precision.empty() ? packed : nn::GgufWeights::unpacked;
   const auto model = std::make_shared<nn::Llama>(nn::load_llama(file, o.model, device, how));
-  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.begins ? read.begin : std::nullopt, read.end};
+  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.begins ? read.begin : std::nullopt};
+  if (read.end) loaded.ends.push_back(*read.end);
   if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
+  data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
+  if (!o.precision.empty()) model->to(parse_dtype(o.precision));
+  return loaded;
+}
+
+// Weights keep the precision that they were published in, unless another is asked for.
+LoadedModel load_folder(const Options& o, DeviceContext& device) {
+  const nn::LlamaFolder folder(o.model);
+  const auto model = std::make_shared<nn::Llama>(folder.load(device));
+  LoadedModel loaded{nn::LanguageModel(model),
+                     data::load_tokenizer(o.tokenizer.empty() ? o.model : o.tokenizer),
+                     {},
+                     folder.config().ends};
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   if (!o.precision.empty()) model->to(parse_dtype(o.precision));
   return loaded;
@@ -68,6 +84,7 @@ LoadedModel load_gguf(const Options& o, DeviceContext& device) {
 LoadedModel load(const Options& o, DeviceContext& device) {
   if (is_gguf(o.model)) return load_gguf(o, device);
   if (o.round_inputs) throw ValueError("[generate] --round-inputs is about packed blocks: it needs a GGUF file");
+  if (nn::is_llama_folder(o.model)) return load_folder(o, device);
   const train::ModelFile file = train::read_model_file(o.model, device);
   const auto description = file.metadata.find("model");
   if (description == file.metadata.end())
@@ -110,8 +127,7 @@ Prompt prompt_of(const Options& o, const LoadedModel& loaded) {
 // Tokens that end the text: special ones by name, and single tokens by their text.
 std::vector<int32_t> stop_tokens(const Options& o, const LoadedModel& loaded) {
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
-  std::vector<int32_t> stops;
-  if (loaded.end) stops.push_back(*loaded.end);
+  std::vector<int32_t> stops = loaded.ends;
   for (const std::string& text : o.stop) {
     const auto special = tokenizer.special().find(text);
     const std::vector<int32_t> tokens =
@@ -282,8 +298,9 @@ void add_generate(Cli& cli) {
   Options& o = *options;
   command
       ->add_option("model", o.model,
-                   "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt); or a "
-                   "GGUF file (.gguf) of a Llama, with its tokenizer")
+                   "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt); a folder of "
+                   "Hugging Face (config.json, model.safetensors, tokenizer.json) of a Llama, Mistral, Qwen, Phi 3 or "
+                   "Gemma; or a GGUF file (.gguf) of one, with its tokenizer")
       ->required();
   command->add_option("--prompt", o.prompt,
                       "What it goes on with; default: <|endoftext|> where the tokenizer has it, else a line break");
@@ -308,8 +325,8 @@ void add_generate(Cli& cli) {
   command->add_option("--stop", o.stop, "A token that ends the text; may be given several times");
   command
       ->add_option("--precision", o.precision,
-                   "Weights and cache in f32, f16 or bf16; default: what the model was trained in, of a GGUF file its "
-                   "packed blocks")
+                   "Weights and cache in f32, f16 or bf16; default: what the model was trained in, of a folder of "
+                   "Hugging Face what its files have, of a GGUF file its packed blocks")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   command
       ->add_flag("--round-inputs", o.round_inputs,
