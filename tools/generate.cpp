@@ -47,8 +47,8 @@ struct Options {
 struct LoadedModel {
   nn::LanguageModel model;
   data::TokenizerPtr tokenizer;
-  std::optional<int32_t> begin = {};  // the token in front of a text
-  std::vector<int32_t> ends = {};     // tokens behind it
+  std::vector<int32_t> before = {};  // tokens in front of a text
+  std::vector<int32_t> ends = {};    // each of which ends one
 };
 
 bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
@@ -60,7 +60,8 @@ LoadedModel load_gguf(const Options& o, DeviceContext& device) {
   const auto packed = o.round_inputs ? nn::GgufWeights::rounded : nn::GgufWeights::packed;
   const auto how = o.precision.empty() ? packed : nn::GgufWeights::unpacked;
   const auto model = std::make_shared<nn::Llama>(nn::load_llama(file, o.model, device, how));
-  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.begins ? read.begin : std::nullopt};
+  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer};
+  if (read.begins && read.begin) loaded.before.push_back(*read.begin);
   if (read.end) loaded.ends.push_back(*read.end);
   if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
@@ -106,8 +107,7 @@ struct Prompt {
 
 Prompt prompt_of(const Options& o, const LoadedModel& loaded) {
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
-  std::vector<int32_t> tokens;
-  if (loaded.begin) tokens.push_back(*loaded.begin);
+  std::vector<int32_t> tokens = loaded.before;
   if (o.prompt || !o.prompt_file.empty()) {
     const std::string text = o.prompt ? *o.prompt : read_text_file(o.prompt_file, "generate");
     const std::vector<int32_t> encoded = tokenizer.encode(text);

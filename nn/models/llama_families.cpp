@@ -15,8 +15,8 @@
 namespace heddle::nn {
 namespace {
 
-// Sizes that all families call alike.
-void read_sizes(const ConfigReader& c, LlamaOptions& o) {
+// Sizes that all families call alike; `usual` is the size of a head of files that do not say, 0: width / heads.
+void read_sizes(const ConfigReader& c, LlamaOptions& o, int64_t usual) {
   o.vocabulary = c.size("vocab_size");
   o.context = c.size("max_position_embeddings");
   o.layers = c.size("num_hidden_layers", {}, most_layers);
@@ -25,15 +25,23 @@ void read_sizes(const ConfigReader& c, LlamaOptions& o) {
   o.width = c.size("hidden_size");
   o.hidden = c.size("intermediate_size");
   o.eps = c.number("rms_norm_eps", 1e-6);
-  o.head_size = c.size("head_dim", 0, most_size, 0);
+  o.head_size = c.size("head_dim", usual, most_size, 0);
   if (o.width % o.heads == 0 && o.head_size == o.width / o.heads) o.head_size = 0;
 }
 
-// Frequencies that the settings divide; `base` is the usual one.
+void read_turned_part(const ConfigReader& c, LlamaOptions& o) {
+  const double part = c.number("partial_rotary_factor", 1.0);
+  if (part == 1) return;
+  const double turned = part * static_cast<double>(o.size_of_head());
+  if (!(turned >= 2 && part < 1))
+    c.fail(fmt::format("partial_rotary_factor is {}, of heads of {}", part, o.size_of_head()));
+  o.rope_size = static_cast<int64_t>(turned);
+}
+
+// The part of a head that turns, and what its frequencies are divided by.
 void read_rope(const ConfigReader& c, LlamaOptions& o) {
   o.rope_base = c.number("rope_theta", o.rope_base);
-  if (c.has("partial_rotary_factor"))
-    o.rope_size = static_cast<int64_t>(c.number("partial_rotary_factor") * static_cast<double>(o.size_of_head()));
+  read_turned_part(c, o);
   const std::string kind = c.text("rope_type", c.text("type", "default"));
   if (kind == "default") return;
   const double factor = kind == "linear" || kind == "llama3" ? c.number("factor") : 1;
@@ -56,8 +64,7 @@ void read_rope(const ConfigReader& c, LlamaOptions& o) {
 void read_rope_of_file(const ConfigReader& c, LlamaOptions& o) {
   o.rope_base = c.number("rope_theta", o.rope_base);
   if (c.has("rope_parameters")) return read_rope(c.inside("rope_parameters"), o);
-  if (c.has("partial_rotary_factor"))
-    o.rope_size = static_cast<int64_t>(c.number("partial_rotary_factor") * static_cast<double>(o.size_of_head()));
+  read_turned_part(c, o);
   if (c.has("rope_scaling")) read_rope(c.inside("rope_scaling"), o);
 }
 
@@ -106,7 +113,6 @@ void read_qwen2(const ConfigReader& c, LlamaConfig& config) {
 
 void read_qwen3(const ConfigReader& c, LlamaConfig& config) {
   config.options.head_norms = true;
-  if (!c.has("head_dim")) config.options.head_size = 128;
   read_qwen(c, config.options);
 }
 
@@ -118,7 +124,6 @@ void read_phi3(const ConfigReader& c, LlamaConfig& config) {
 
 // What Gemmas share.
 void read_gemma(const ConfigReader& c, LlamaOptions& o) {
-  if (!c.has("head_dim")) o.head_size = 256;
   o.norm_around_one = o.norms_behind = o.gelu = true;
   o.embedding_scale = std::sqrt(static_cast<double>(o.width));
   const double scalar = c.number("query_pre_attn_scalar", 256.0);
@@ -166,17 +171,18 @@ void read_gemma3(const ConfigReader& c, LlamaConfig& config) {
 struct Family {
   const char* name;
   const char* activation;  // of the MLP's gate
-  bool tied;               // where the file does not say
+  bool tied;               // where the file does not say, as the next
+  int64_t head_size;       // 0: width / heads
   void (*read)(const ConfigReader& c, LlamaConfig& config);
 };
 constexpr std::array families = {
-    Family{"gemma2", "gelu_pytorch_tanh", true, read_gemma2},
-    Family{"gemma3_text", "gelu_pytorch_tanh", true, read_gemma3},
-    Family{"llama", "silu", false, read_llama},
-    Family{"mistral", "silu", false, read_mistral},
-    Family{"phi3", "silu", false, read_phi3},
-    Family{"qwen2", "silu", false, read_qwen2},
-    Family{"qwen3", "silu", false, read_qwen3},
+    Family{"gemma2", "gelu_pytorch_tanh", true, 256, read_gemma2},
+    Family{"gemma3_text", "gelu_pytorch_tanh", true, 256, read_gemma3},
+    Family{"llama", "silu", false, 0, read_llama},
+    Family{"mistral", "silu", false, 0, read_mistral},
+    Family{"phi3", "silu", false, 0, read_phi3},
+    Family{"qwen2", "silu", false, 0, read_qwen2},
+    Family{"qwen3", "silu", false, 128, read_qwen3},
 };
 
 // Families that are alike in name, and why they are not read.
@@ -234,12 +240,13 @@ LlamaConfig llama_config(std::string_view text, const std::string& path) {
   const Family& family = family_of(c);
   refuse_unread(c, family);
   LlamaConfig config;
-  read_sizes(c, config.options);
   config.options.tied = c.flag("tie_word_embeddings", family.tied);
   const std::vector<int32_t> begin = c.tokens("bos_token_id");
   if (!begin.empty()) config.begin = begin[0];
   config.ends = c.tokens("eos_token_id");
   try {
+    read_sizes(c, config.options, family.head_size);
+    checked(config.options);
     family.read(c, config);
     checked(config.options);
   } catch (const ValueError& error) {

@@ -185,6 +185,7 @@ GgufLlama gguf_llama(const Gguf& file, const std::string& path) {
   GgufLlama made;
   read_sizes(m, made.options);
   read_heads(m, made.options);
+  checked(made.options);
   architecture.read(m, made);
   read_rope(m, made.options, made.paired);
   if (m.has("expert_count") && file.at(m.key("expert_count")).as_unsigned() > 0)

@@ -12,9 +12,14 @@
 namespace heddle::nn {
 namespace {
 
+constexpr int64_t most_head_size = 65536;
+
 void check_heads(const LlamaOptions& o) {
   if (o.head_size == 0 && o.width % o.heads != 0)
     throw ValueError(fmt::format("[Llama] {} heads do not divide the width {}", o.heads, o.width));
+  checked_size("Llama", "the size of a head", o.size_of_head(), most_head_size);
+  if (o.heads > most_size / o.size_of_head())
+    throw ValueError(fmt::format("[Llama] {} heads of {} elements are too many", o.heads, o.size_of_head()));
   if (o.heads % o.key_heads != 0)
     throw ValueError(fmt::format("[Llama] {} heads of keys do not divide {} heads", o.key_heads, o.heads));
   if (o.size_of_rope() % 2 != 0)

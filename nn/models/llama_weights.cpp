@@ -13,6 +13,15 @@
 namespace heddle::nn {
 namespace {
 
+constexpr size_t most_named = 100;
+
+// A line stays a line, whatever a file says.
+std::string list_of(const std::vector<std::string>& names, const char* between) {
+  if (names.size() <= most_named) return fmt::format("{}", fmt::join(names, between));
+  return fmt::format("{}{}and {} more", fmt::join(names.begin(), names.begin() + most_named, between), between,
+                     names.size() - most_named);
+}
+
 class Stored {
  public:
   Stored(const LlamaOptions& o, bool fused) : o_(o), fused_(fused) {}
@@ -91,10 +100,9 @@ std::string fault_of(const ShapesByName& found, const ShapesByName& wanted, cons
     if (!wanted.contains(name)) foreign.emplace_back(shortened(name));
   }
   std::vector<std::string> faults;
-  if (!missing.empty()) faults.push_back(fmt::format("tensors are missing: {}", fmt::join(missing, ", ")));
-  if (!other.empty()) faults.push_back(fmt::format("tensors do not fit {}: {}", whose, fmt::join(other, "; ")));
-  if (!foreign.empty())
-    faults.push_back(fmt::format("it has tensors that no such model has: {}", fmt::join(foreign, ", ")));
+  if (!missing.empty()) faults.push_back("tensors are missing: " + list_of(missing, ", "));
+  if (!other.empty()) faults.push_back(fmt::format("tensors do not fit {}: {}", whose, list_of(other, "; ")));
+  if (!foreign.empty()) faults.push_back("it has tensors that no such model has: " + list_of(foreign, ", "));
   return fmt::format("{}", fmt::join(faults, "; "));
 }
 

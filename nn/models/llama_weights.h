@@ -24,7 +24,8 @@ struct StoredWeight {
 std::map<std::string, StoredWeight> stored_weights(const LlamaOptions& options, bool fused);
 
 using ShapesByName = std::map<std::string, Shape>;
-// What is missing, of another shape, or belongs to none, all of it by name: one line, empty where everything fits.
+// What is missing, of another shape, or belongs to none, all of it by name (of each up to a hundred): one line, empty
+// where everything fits.
 // `whose` is where the wanted shapes come from: "config.json".
 std::string fault_of(const ShapesByName& found, const ShapesByName& wanted, const std::string& whose);
 

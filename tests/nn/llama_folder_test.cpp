@@ -173,6 +173,16 @@ TEST(LlamaFolder, RefusesConfigurations) {
   refused(
       "llama", [](Json& c) { c["head_dim"] = 7; }, "heads have 7 elements");
   refused(
+      "llama", [](Json& c) { c["head_dim"] = 100000; }, "the size of a head is 100000; expected 1 to 65536");
+  refused(
+      "llama", [](Json& c) { c["num_attention_heads"] = c["num_key_value_heads"] = 1 << 30; }, "are too many");
+  refused(
+      "phi3", [](Json& c) { c["rope_parameters"]["partial_rotary_factor"] = 1e300; }, "partial_rotary_factor is");
+  refused(
+      "phi3", [](Json& c) { c["rope_parameters"]["partial_rotary_factor"] = 0.1; }, "is 0.1, of heads of 8");
+  refused(
+      "phi3", [](Json& c) { c["rope_parameters"]["partial_rotary_factor"] = 0.4; }, "3 elements; rotary positions");
+  refused(
       "llama", [](Json& c) { c["rms_norm_eps"] = "1"; }, "rms_norm_eps is \"1\", expected a number");
   refused(
       "llama", [](Json& c) { c["attention_bias"] = true; }, "attention_bias is true");
@@ -212,6 +222,10 @@ TEST(LlamaFolder, NamesAllTensorsThatDoNotFit) {
   expect_refused(folder, {"tensors are missing: model.layers.1.self_attn.qkv_proj.weight, model.norm.weight",
                           "do not fit config.json: model.layers.0.mlp.down_proj.weight (32, 21) instead of (32, 20)",
                           "no such model has: model.layers.2.mlp.down_proj.weight"});
+  LlamaCaseFolder deep("llama");
+  deep.config["num_hidden_layers"] = 100;
+  deep.save();
+  expect_refused(deep, {"tensors are missing: model.layers.10.", "and 782 more"});
   LlamaCaseFolder integers("llama");
   integers.weights["model.norm.weight"] = zeros({24}, DType::i32, &reference());
   integers.save();
