@@ -32,6 +32,31 @@ GptOptions gpt_options(const nlohmann::json& json) {
   return o;
 }
 
+// What descriptions of a Llama have since families differ; others are as Llama has it.
+void more_llama_options(const nlohmann::json& json, LlamaOptions& o) {
+  const auto get = [&](const char* key, auto& value) {
+    if (json.contains(key)) json.at(key).get_to(value);
+  };
+  const auto get_size = [&](const char* key, int64_t& value) {
+    if (json.contains(key)) value = size_in(json, key, int64_t{1} << 31);
+  };
+  get_size("head_size", o.head_size);
+  get_size("window", o.window);
+  get_size("rope_size", o.rope_size);
+  get("qkv_bias", o.qkv_bias);
+  get("head_norms", o.head_norms);
+  get("norms_behind", o.norms_behind);
+  get("norm_around_one", o.norm_around_one);
+  get("gelu", o.gelu);
+  get("embedding_scale", o.embedding_scale);
+  get("score_scale", o.score_scale);
+  get("score_cap", o.score_cap);
+  get("logit_cap", o.logit_cap);
+  get("windowed", o.windowed);
+  get("rope_factors", o.rope_factors);
+  get("window_rope_base", o.window_rope_base);
+}
+
 LlamaOptions llama_options(const nlohmann::json& json) {
   LlamaOptions o;
   o.vocabulary = size_in(json, "vocabulary");
@@ -44,6 +69,7 @@ LlamaOptions llama_options(const nlohmann::json& json) {
   json.at("eps").get_to(o.eps);
   json.at("rope_base").get_to(o.rope_base);
   json.at("tied").get_to(o.tied);
+  more_llama_options(json, o);
   return o;
 }
 
@@ -85,11 +111,31 @@ std::string describe(const GptOptions& o) {
       .dump();
 }
 
+// What is as Llama has it is left out.
 std::string describe(const LlamaOptions& o) {
-  return Json{{"type", "llama"},  {"vocabulary", o.vocabulary}, {"context", o.context}, {"layers", o.layers},
-              {"heads", o.heads}, {"key_heads", o.key_heads},   {"width", o.width},     {"hidden", o.hidden},
-              {"eps", o.eps},     {"rope_base", o.rope_base},   {"tied", o.tied}}
-      .dump();
+  Json json{{"type", "llama"},  {"vocabulary", o.vocabulary}, {"context", o.context}, {"layers", o.layers},
+            {"heads", o.heads}, {"key_heads", o.key_heads},   {"width", o.width},     {"hidden", o.hidden},
+            {"eps", o.eps},     {"rope_base", o.rope_base},   {"tied", o.tied}};
+  const auto add = [&](const char* key, const auto& value, const auto& usual) {
+    if (value != usual) json[key] = value;
+  };
+  const LlamaOptions usual;
+  add("head_size", o.head_size, usual.head_size);
+  add("qkv_bias", o.qkv_bias, usual.qkv_bias);
+  add("head_norms", o.head_norms, usual.head_norms);
+  add("norms_behind", o.norms_behind, usual.norms_behind);
+  add("norm_around_one", o.norm_around_one, usual.norm_around_one);
+  add("gelu", o.gelu, usual.gelu);
+  add("embedding_scale", o.embedding_scale, usual.embedding_scale);
+  add("score_scale", o.score_scale, usual.score_scale);
+  add("score_cap", o.score_cap, usual.score_cap);
+  add("logit_cap", o.logit_cap, usual.logit_cap);
+  add("window", o.window, usual.window);
+  add("windowed", o.windowed, usual.windowed);
+  add("rope_size", o.rope_size, usual.rope_size);
+  add("rope_factors", o.rope_factors, usual.rope_factors);
+  add("window_rope_base", o.window_rope_base, usual.window_rope_base);
+  return json.dump();
 }
 
 std::string describe(const RecurrentLmOptions& o) {

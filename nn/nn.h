@@ -23,6 +23,8 @@
 #include "heddle/nn/models/known.h"
 #include "heddle/nn/models/lenet.h"
 #include "heddle/nn/models/llama.h"
+#include "heddle/nn/models/llama_families.h"
+#include "heddle/nn/models/llama_folder.h"
 #include "heddle/nn/models/llama_gguf.h"
 #include "heddle/nn/models/mlp.h"
 #include "heddle/nn/models/mobilenet.h"

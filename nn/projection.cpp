@@ -7,7 +7,7 @@
 
 namespace heddle::nn {
 
-Projection::Projection(Weight given, const Shape& shape)
+Projection::Projection(Weight given, const Shape& shape, const Tensor& given_bias)
     : Module("Projection"), packed_(given.packed), rounds_(given.rounds) {
   const Shape expected = packed_ ? packed_shape(shape, *packed_) : shape;
   if (given.values.shape() != expected) {
@@ -18,11 +18,17 @@ Projection::Projection(Weight given, const Shape& shape)
     throw DTypeError(fmt::format("[Projection] the weight is {}, expected {}", name_of(given.values.dtype()),
                                  packed_ ? "u8" : "a floating dtype"));
   weight = packed_ ? add_buffer("weight", given.values) : add_parameter("weight", given.values);
+  if (!given_bias.defined()) return;
+  if (given_bias.shape() != Shape{shape[0]} || !is_float(given_bias.dtype()))
+    throw ShapeError(fmt::format("[Projection] the bias is {} {}, expected floating ({})", given_bias.shape().str(),
+                                 name_of(given_bias.dtype()), shape[0]));
+  bias = add_parameter("bias", given_bias);
 }
 
 Tensor Projection::forward(const Tensor& x) {
-  if (!packed_) return matmul(x, transpose(weight));
-  return matmul_packed(rounds_ ? rounded_to_8_bits(x, *packed_) : x, weight, *packed_);
+  const Tensor y = packed_ ? matmul_packed(rounds_ ? rounded_to_8_bits(x, *packed_) : x, weight, *packed_)
+                           : matmul(x, transpose(weight));
+  return bias.defined() ? y + bias : y;
 }
 
 Tensor Projection::rows(const Tensor& indices) const {

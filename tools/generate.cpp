@@ -24,6 +24,7 @@
 #include "heddle/io/gguf.h"
 #include "heddle/io/read_file.h"
 #include "heddle/nn/language_model.h"
+#include "heddle/nn/models/llama_folder.h"
 #include "heddle/nn/models/llama_gguf.h"
 #include "heddle/train/model_file.h"
 #include "tools/cli.h"
@@ -47,7 +48,7 @@ struct LoadedModel {
   nn::LanguageModel model;
   data::TokenizerPtr tokenizer;
   std::vector<int32_t> before = {};  // tokens in front of a text
-  std::optional<int32_t> end = {};   // that a text ends with
+  std::vector<int32_t> ends = {};    // each of which ends one
 };
 
 bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
@@ -59,8 +60,23 @@ LoadedModel load_gguf(const Options& o, DeviceContext& device) {
   const auto packed = o.round_inputs ? nn::GgufWeights::rounded : nn::GgufWeights::packed;
   const auto how = o.precision.empty() ? packed : nn::GgufWeights::unpacked;
   const auto model = std::make_shared<nn::Llama>(nn::load_llama(file, o.model, device, how));
-  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.tokenizer->ends().before, read.end};
+  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.tokenizer->ends().before};
+  if (read.end) loaded.ends.push_back(*read.end);
   if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
+  data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
+  if (!o.precision.empty()) model->to(parse_dtype(o.precision));
+  return loaded;
+}
+
+// Weights keep the precision that they were published in, unless another is asked for.
+LoadedModel load_folder(const Options& o, DeviceContext& device) {
+  const nn::LlamaFolder folder(o.model);
+  const auto model = std::make_shared<nn::Llama>(folder.load(device));
+  LoadedModel loaded{nn::LanguageModel(model),
+                     data::load_tokenizer(o.tokenizer.empty() ? o.model : o.tokenizer),
+                     {},
+                     folder.config().ends};
+  loaded.before = loaded.tokenizer->ends().before;
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   if (!o.precision.empty()) model->to(parse_dtype(o.precision));
   return loaded;
@@ -69,6 +85,7 @@ LoadedModel load_gguf(const Options& o, DeviceContext& device) {
 LoadedModel load(const Options& o, DeviceContext& device) {
   if (is_gguf(o.model)) return load_gguf(o, device);
   if (o.round_inputs) throw ValueError("[generate] --round-inputs is about packed blocks: it needs a GGUF file");
+  if (nn::is_llama_folder(o.model)) return load_folder(o, device);
   const train::ModelFile file = train::read_model_file(o.model, device);
   const auto description = file.metadata.find("model");
   if (description == file.metadata.end())
@@ -77,7 +94,7 @@ LoadedModel load(const Options& o, DeviceContext& device) {
                                                                          ? data::tokenizer_of(file.metadata, file.path)
                                                                          : data::load_tokenizer(o.tokenizer)};
   loaded.before = loaded.tokenizer->ends().before;
-  loaded.end = loaded.tokenizer->ends().end;
+  if (const auto end = loaded.tokenizer->ends().end) loaded.ends.push_back(*end);
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   loaded.model.module().load_state_dict(file.state);
   loaded.model.module().to(parse_dtype(o.precision.empty() ? file.config.training.precision : o.precision));
@@ -112,8 +129,7 @@ Prompt prompt_of(const Options& o, const LoadedModel& loaded) {
 // Tokens that end the text: special ones by name, and single tokens by their text.
 std::vector<int32_t> stop_tokens(const Options& o, const LoadedModel& loaded) {
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
-  std::vector<int32_t> stops;
-  if (loaded.end) stops.push_back(*loaded.end);
+  std::vector<int32_t> stops = loaded.ends;
   for (const std::string& text : o.stop) {
     const auto special = tokenizer.special().find(text);
     const std::vector<int32_t> tokens =
@@ -264,8 +280,9 @@ void add_generate(Cli& cli) {
   Options& o = *options;
   command
       ->add_option("model", o.model,
-                   "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt); or a "
-                   "GGUF file (.gguf) of a Llama, with its tokenizer")
+                   "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt); a folder of "
+                   "Hugging Face (config.json, model.safetensors, tokenizer.json) of a Llama, Mistral, Qwen, Phi 3 or "
+                   "Gemma; or a GGUF file (.gguf) of one, with its tokenizer")
       ->required();
   command->add_option("--prompt", o.prompt,
                       "What it goes on with; default: <|endoftext|> where the tokenizer has it, else a line break");
@@ -290,8 +307,8 @@ void add_generate(Cli& cli) {
   command->add_option("--stop", o.stop, "A token that ends the text; may be given several times");
   command
       ->add_option("--precision", o.precision,
-                   "Weights and cache in f32, f16 or bf16; default: what the model was trained in, of a GGUF file its "
-                   "packed blocks")
+                   "Weights and cache in f32, f16 or bf16; default: what the model was trained in, of a folder of "
+                   "Hugging Face what its files have, of a GGUF file its packed blocks")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   command
       ->add_flag("--round-inputs", o.round_inputs,

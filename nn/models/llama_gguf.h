@@ -1,13 +1,15 @@
-// Llamas in GGUF files.
+// Llamas, and families of their kind, in GGUF files.
 //
 //   const Gguf file = Gguf::map(path);
 //   nn::Llama model = nn::load_llama(file, path, device);
 //
 // Purpose: the options that a file's metadata give, and its weights, whose blocks stay packed on the device or become
-// numbers. Rows of queries and keys stand in pairs of neighbours there; they are put into Hugging Face's order, whole
-// rows of blocks at a time. Invariants: names and shapes of all tensors are compared with the metadata before anything
-// is made of them. Errors: IoError "[gguf] path: ..." in one line: another architecture, sizes that do not fit, missing
-// tensors (all named), tensors that no Llama has (all named), scaled rotary positions. Thread safety: none.
+// numbers. Read are the architectures gemma2, gemma3, llama (Mistral's files too), phi3, qwen2 and qwen3. Of llama the
+// rows of queries and keys stand in pairs of neighbours; they are put into Hugging Face's order, whole rows of blocks
+// at a time. Llama 3.1's stretched rotary positions come from rope_freqs.weight. Invariants: names and shapes of all
+// tensors are compared with the metadata before anything is made of them. Errors: IoError "[gguf] path: ..." in one
+// line: another architecture, sizes that do not fit, tensors that are missing, of another shape, or of no such model
+// (all named), rotary positions that are scaled in another way. Thread safety: none.
 #pragma once
 
 #include <string>

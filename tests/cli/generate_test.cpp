@@ -3,7 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/random/generator.h"
 #include "heddle/data/unicode.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/nn/models/llama.h"
+#include "heddle/nn/parameter_options.h"
 #include "tests/cli/command_test.h"
 #include "tests/cli/user_error.h"
 #include "tests/support/packed_blocks.h"
@@ -92,6 +97,36 @@ TEST_F(GenerateCommand, WritesWithAGgufFile) {
   tiny.write(file);
   expect_user_error({"generate", file, "--device", "reference:0"}, "cuts words by 'viking'");
   expect_user_error({"generate", folder / "none.gguf", "--device", "reference:0"}, "none.gguf");
+}
+
+// A drawn model beside a tokenizer of GPT-2's files.
+TEST_F(GenerateCommand, WritesWithAFolderOfHuggingFace) {
+  const std::string corpus = write("words.txt", "the weaver lifts the warp the weaver"), hf = folder / "hf";
+  json({"tokenize", "train", corpus, "--vocabulary", "262", "--out", hf});
+  Generator generator{.seed = 3};
+  nn::Llama model(
+      {.vocabulary = 262, .context = 32, .layers = 1, .heads = 2, .key_heads = 1, .width = 16, .hidden = 16},
+      {.device = device("reference:0"), .generator = &generator});
+  save_safetensors(hf + "/model.safetensors", model.state_dict());
+  Json config = {{"model_type", "llama"},       {"vocab_size", 262},        {"max_position_embeddings", 32},
+                 {"num_hidden_layers", 1},      {"num_attention_heads", 2}, {"num_key_value_heads", 1},
+                 {"hidden_size", 16},           {"intermediate_size", 16},  {"rms_norm_eps", 1e-5},
+                 {"tie_word_embeddings", false}};
+  write("hf/config.json", config.dump());
+  const auto generate = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"generate", hf, "--device", "reference:0", "--prompt", "the w", "--tokens", "6", "--greedy"});
+    return json(more);
+  };
+  const Json made = generate({});
+  EXPECT_EQ(made["tokens"], 6);
+  EXPECT_EQ(generate({"--no-cache"})["text"], made["text"]);
+  EXPECT_EQ(generate({"--precision", "bf16"})["tokens"], 6);
+  expect_user_error({"generate", hf, "--device", "reference:0", "--round-inputs"}, "it needs a GGUF file");
+  config["model_type"] = "mixtral";
+  write("hf/config.json", config.dump());
+  expect_user_error({"generate", hf, "--device", "reference:0"},
+                    "the model_type is 'mixtral' (it is a mixture of experts)");
 }
 
 TEST_F(GenerateCommand, RefusesInOneLine) {

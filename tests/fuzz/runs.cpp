@@ -11,6 +11,7 @@
 #include "heddle/core/device/registry.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/nn/language_model.h"
+#include "heddle/nn/models/llama_families.h"
 #include "heddle/train/early_stopping.h"
 #include "heddle/train/model_file.h"
 #include "heddle/train/run_state.h"
@@ -70,6 +71,13 @@ void model_file(Bytes input) {
   require(read.metadata == file.metadata, "model file: the metadata differs");
 }
 
+// What is read is options of a model that there may be.
+void llama_config(Bytes input) {
+  const nn::LlamaConfig read = nn::llama_config(text_of(input), "config.json");
+  nn::checked(read.options);
+  require(!nn::describe(read.options).empty(), "llama_config: no description");
+}
+
 // Models take the memory that their description says: large ones are left out.
 void language_model(Bytes input) {
   if (const auto json = try_parse_json(text_of(input)); json && json->is_object()) {
@@ -110,6 +118,11 @@ std::vector<Target> run_targets() {
        model_file,
        model_file_seeds,
        {"config=", "tokenizer=", "[training]\n", "batch = 1\n", std::string_view("\0", 1)}},
+      {"llama_config",
+       llama_config,
+       llama_config_seeds,
+       {"\"model_type\":", "\"gemma2\"", "\"qwen3\"", "\"mistral\"", "\"rope_type\":\"yarn\"", "null", "1e308", "-1",
+        "\"partial_rotary_factor\":", "\"head_dim\":", "2147483647", "\"attention_bias\":true"}},
       {"language_model",
        language_model,
        language_model_seeds,

@@ -437,6 +437,21 @@ Seeds language_model_seeds() {
           nn::describe(nn::RecurrentLmOptions{.vocabulary = 8, .width = 4, .hidden = 4, .layers = 1})};
 }
 
+Seeds llama_config_seeds() {
+  const std::string sizes = R"("vocab_size":8,"hidden_size":8,"intermediate_size":4,"num_hidden_layers":3,)"
+                            R"("num_attention_heads":2,"max_position_embeddings":16,"eos_token_id":[1,2],)";
+  return {"{" + sizes +
+              R"("model_type":"llama","rope_theta":50,"rope_scaling":{"rope_type":"llama3","factor":8,)"
+              R"("low_freq_factor":1,"high_freq_factor":4,"original_max_position_embeddings":8}})",
+          "{" + sizes +
+              R"("model_type":"gemma3_text","head_dim":4,"sliding_window":2,"rope_parameters":{"full_attention":)"
+              R"({"rope_type":"linear","factor":2},"sliding_attention":{"rope_theta":9}}})",
+          "{" + sizes +
+              R"("model_type":"qwen2","use_sliding_window":true,"sliding_window":2,"max_window_layers":1,)"
+              R"("layer_types":["full_attention","sliding_attention","full_attention"]})",
+          "{" + sizes + R"("model_type":"phi3","partial_rotary_factor":0.5,"sliding_window":null})"};
+}
+
 Seeds report_seeds() {
   return {std::string(R"({"event":"start","device":"d","step":0}
 {"event":"step","step":1,"epoch":0,"loss":2.5,"lr":0.1,"grad_norm":null,"seconds":0.5}

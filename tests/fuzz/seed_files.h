@@ -40,6 +40,7 @@ Seeds checkpoint_seeds();
 Seeds run_state_seeds();
 Seeds model_file_seeds();
 Seeds language_model_seeds();
+Seeds llama_config_seeds();
 Seeds report_seeds();
 Seeds model_parts_seeds();
 Seeds model_image_seeds();

@@ -102,23 +102,26 @@ TEST(LlamaGguf, RefusesFilesThatDoNotFit) {
     const Gguf read = opened(file);
     expect_error<IoError>([&] { nn::load_llama(read, "tiny", reference()); }, {why});
   };
-  refused([](auto& f) { f.texts["general.architecture"] = "qwen2"; }, "[gguf] tiny: the architecture is 'qwen2'");
+  refused([](auto& f) { f.texts["general.architecture"] = "rwkv6"; },
+          "[gguf] tiny: the architecture is 'rwkv6'; read are gemma2, gemma3, llama, phi3, qwen2, qwen3");
   refused([](auto& f) { f.numbers.erase("llama.block_count"); }, "llama.block_count");
   refused([](auto& f) { f.texts["llama.block_count"] = "2", f.numbers.erase("llama.block_count"); }, "whole number");
   refused([](auto& f) { f.numbers["llama.block_count"] = 0; }, "llama.block_count is 0");
   refused([](auto& f) { f.numbers["llama.block_count"] = 1u << 30; }, "expected 1 to 10000");
   refused([](auto& f) { f.numbers["llama.block_count"] = 3; }, "blk.2.attn_q.weight, blk.2.attn_v.weight");
-  refused([](auto& f) { f.numbers["llama.block_count"] = 1; }, "that no Llama has: blk.1.attn_k.weight");
+  refused([](auto& f) { f.numbers["llama.block_count"] = 1; }, "that no such model has: blk.1.attn_k.weight");
   refused([](auto& f) { f.numbers["llama.attention.head_count"] = 5; }, "5 heads and 2 of keys do not fit");
   refused([](auto& f) { f.numbers["llama.embedding_length"] = 128; }, "llama.rope.dimension_count is 16");
   refused([](auto& f) { f.numbers["llama.feed_forward_length"] = 160; }, "blk.0.ffn_down.weight (64, 96) instead of");
   refused([](auto& f) { f.numbers["llama.expert_count"] = 8; }, "mixture of experts");
   refused([](auto& f) { f.texts["llama.rope.scaling.type"] = "yarn"; }, "scaled ('yarn')");
-  refused(
-      [](auto& f) {
-        f.tensors["rope_freqs.weight"] = {GgmlType::f32, {8}, test::random_blocks(GgmlType::f32, 8, 1)};
-      },
-      "no Llama has: rope_freqs.weight");
+  const auto rope_factors = [](int64_t count) {
+    return [count](auto& f) {
+      f.tensors["rope_freqs.weight"] = {GgmlType::f32, {count}, test::random_blocks(GgmlType::f32, count, 1)};
+    };
+  };
+  refused(rope_factors(8), "rope_factors must be above 0");
+  refused(rope_factors(16), "rope_freqs.weight (16) does not fit heads whose 16 elements turn");
   refused(
       [](auto& f) {
         f.tensors.erase("token_embd.weight");

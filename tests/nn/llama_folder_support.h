@@ -1,0 +1,74 @@
+// Folders of Hugging Face that llama_families_values.py describes: configurations of transformers, weights that follow
+// from their names.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "heddle/core/functions/functions.h"
+#include "heddle/io/safetensors.h"
+#include "tests/nn/support.h"
+#include "tests/support/temporary_folder.h"
+
+namespace heddle::tests {
+
+using Json = nlohmann::json;
+
+inline const Json& llama_families() {
+  static const Json all =
+      Json::parse(std::ifstream(std::string(HEDDLE_SOURCE_DIR) + "/tests/nn/llama_families_values.json"));
+  return all;
+}
+inline Json llama_case(const std::string& name) {
+  for (const Json& row : llama_families()["cases"]) {
+    if (row["name"] == name) return row;
+  }
+  throw std::runtime_error("no case " + name);
+}
+
+// As weight() of llama_families_values.py.
+inline std::vector<float> weight_of_name(const std::string& name, const Shape& shape) {
+  uint32_t seed = 2166136261U;
+  for (const char c : name) seed = (seed ^ static_cast<uint8_t>(c)) * 16777619U;
+  std::vector<float> values;
+  for (uint32_t i = 0; i < static_cast<uint32_t>(shape.numel()); ++i) {
+    uint32_t h = seed + i;
+    h = (h ^ (h >> 16)) * 2246822507U;
+    h = (h ^ (h >> 13)) * 3266489909U;
+    h ^= h >> 16;
+    const double u = (h >> 8) / 16777216.0;
+    const bool bias = name.ends_with(".bias");
+    values.push_back(static_cast<float>(shape.rank() == 2 ? (u - 0.5) * 0.7 : bias ? u - 0.5 : u + 0.5));
+  }
+  return values;
+}
+
+inline TensorMap llama_weights(const Json& row) {
+  TensorMap all;
+  for (const auto& [name, sizes] : row["shapes"].items()) {
+    const Shape shape(sizes.get<std::vector<int64_t>>());
+    all[name] = Tensor::from_vector(weight_of_name(name, shape), shape, &reference());
+  }
+  return all;
+}
+
+// A case's folder, with one file of weights.
+class LlamaCaseFolder : public test::TemporaryFolder {
+ public:
+  explicit LlamaCaseFolder(const Json& row) : weights(llama_weights(row)), config(row["config"]) { save(); }
+  explicit LlamaCaseFolder(const char* name) : LlamaCaseFolder(llama_case(name)) {}
+  void save() const {
+    write("config.json", config.dump());
+    save_safetensors(*this / "model.safetensors", weights);
+  }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(*this / name) << text; }
+
+  TensorMap weights;
+  Json config;
+};
+
+}  // namespace heddle::tests
