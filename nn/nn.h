@@ -15,6 +15,7 @@
 #include "heddle/nn/init.h"
 #include "heddle/nn/language_model.h"
 #include "heddle/nn/layers.h"
+#include "heddle/nn/linear_cross_entropy.h"
 #include "heddle/nn/lora.h"
 #include "heddle/nn/loss.h"
 #include "heddle/nn/loss_scale.h"

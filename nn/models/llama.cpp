@@ -193,11 +193,16 @@ Tensor Llama::logits(const Tensor& x) {
 
 Tensor Llama::logits_of_last(const Tensor& x) { return logits(select(x, 1, -1)); }
 
-Tensor Llama::forward(const Tensor& tokens) {
+Tensor Llama::features(const Tensor& tokens) {
   check_tokens(tokens);
   Tensor x = embed(tokens);
   for (LlamaBlock& block : blocks_) x = block(x);
-  return logits(x);
+  return norm_(x);
+}
+
+Tensor Llama::forward(const Tensor& tokens) {
+  const Tensor last = features(tokens);
+  return head_.empty() ? embed_tokens_(last) : head_[0](last);
 }
 
 KvCache Llama::make_cache(int64_t batch, int64_t context) const {

@@ -80,6 +80,9 @@ class Llama : public Module {
   // Tokens (B, T), i32 or i64, T at most the context.
   Tensor forward(const Tensor& tokens) override;
   const LlamaOptions& options() const { return options_; }
+  // What the last projection reads, (B, T, C), and that projection: for linear_cross_entropy().
+  Tensor features(const Tensor& tokens);
+  Projection head() const { return head_.empty() ? embed_tokens_ : head_[0]; }
 
   // An empty cache of this model's context, or of fewer positions.
   KvCache make_cache(int64_t batch = 1, int64_t context = 0) const;
