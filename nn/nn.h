@@ -17,6 +17,7 @@
 #include "heddle/nn/layers.h"
 #include "heddle/nn/linear_cross_entropy.h"
 #include "heddle/nn/lora.h"
+#include "heddle/nn/lora_files.h"
 #include "heddle/nn/loss.h"
 #include "heddle/nn/loss_scale.h"
 #include "heddle/nn/metrics.h"
