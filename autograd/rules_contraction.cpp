@@ -15,7 +15,10 @@ void add_contraction_rules(RuleTable& table) {
   };
   // y = x w^T with packed w, which has no gradient.
   table[&ops::matmul_packed_op].rule = [](RuleCall& call) {
-    if (call.wants(0)) call.result[0] = matmul(call.g, unpack_blocks(call.in[1], block_type_of(call.node.attrs)));
+    if (call.wants(0)) call.result[0] = packed::input_grad(call.g, call.in[1], block_type_of(call.node.attrs));
+  };
+  table[&ops::matmul_packed_input_grad_op].rule = [](RuleCall& call) {
+    if (call.wants(0)) call.result[0] = matmul_packed(call.g, call.in[1], block_type_of(call.node.attrs));
   };
   // y = conv(x, w) is linear in both, and so are its two gradients: the three are each other's gradients, in every
   // order.

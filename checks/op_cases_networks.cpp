@@ -53,6 +53,8 @@ void add_matmul(Table& table) {
   for (const int64_t rows : {1, 3, 20}) {
     table.add("matmul_packed", "", {x({rows, 64}), drawn},
               [blocks](In t) { return matmul_packed(t[0], blocks(t[1]), GgmlType::q8_0); });
+    table.add("matmul_packed_input_grad", "", {x({rows, 7}), drawn},
+              [blocks](In t) { return packed::input_grad(t[0], blocks(t[1]), GgmlType::q8_0); });
   }
   table.add("matmul", "chain", {x({9, 5}), x({5, 7}), x({7, 3})},
             [](In t) { return matmul(matmul(t[0], t[1]), t[2]); });

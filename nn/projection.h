@@ -2,9 +2,9 @@
 //
 // Purpose: one layer for models that are trained in floating point and used with weights of 4 to 8 bits. Invariants:
 // modules are handles (nn/module.h). A packed weight is a buffer "weight" of bytes, (out, bytes of a row) u8, and is
-// not trained; any other is a parameter "weight" (out, in). Where there is a bias, it is a parameter "bias" (out).
-// Errors: ShapeError and DTypeError for weights that are neither, ShapeError for inputs that do not fit. Thread safety:
-// none.
+// not trained; any other is a parameter "weight" (out, in). Where there is a bias, it is a parameter "bias" (out). Where
+// inputs are rounded to 8 bits, their gradient is that of the product with them as they are. Errors: ShapeError and
+// DTypeError for weights that are neither, ShapeError for inputs that do not fit. Thread safety: none.
 #pragma once
 
 #include <optional>
@@ -44,5 +44,9 @@ class Projection : public Module {
   std::optional<GgmlType> packed_;
   bool rounds_;
 };
+
+// How a Projection's weight is packed, by a handle without its class: its kind says it ("Packed Q4_0"). None for
+// floating weights and other modules.
+std::optional<GgmlType> packed_type_of(const Module& module);
 
 }  // namespace heddle::nn

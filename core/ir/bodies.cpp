@@ -70,7 +70,7 @@ double matrix_flops(const Graph& graph, const IrNode& node) {
   return batch * n * n * static_cast<double>(node.shape[2]);
 }
 
-// Whether unpacking in registers pays: of many rows, the unpacked weight is multiplied.
+// Whether unpacking in registers pays: of many rows, GPUs multiply the unpacked weight.
 bool packed_takes(const Node& node) {
   const Shape& x = node.inputs[0]->shape;
   return matmul_packed_pays(node.device->caps(), x.numel() / x[x.rank() - 1], x[x.rank() - 1]);
@@ -84,6 +84,12 @@ bool packed_accepts(const IrNode& node, size_t input, const View& view) {
   from_start.offset = 0;
   return from_start.is_dense() && view.offset >= 0 && view.offset <= std::numeric_limits<uint32_t>::max() &&
          (!blocks || view.offset % 2 == 0);
+}
+
+// Of many rows as well: its kernel unpacks a panel once for all of them.
+bool packed_grad_takes(const Node& node) {
+  const Shape& g = node.inputs[0]->shape;
+  return matmul_packed_grad_takes(node.device->caps(), g[g.rank() - 1]);
 }
 
 double packed_flops(const Graph& graph, const IrNode& node) {
@@ -105,6 +111,11 @@ const BodyRow rows[] = {
     {.op = &ops::matmul_packed_op,
      .accepts = packed_accepts,
      .takes = packed_takes,
+     .flops = packed_flops,
+     .epilogue = true},
+    {.op = &ops::matmul_packed_input_grad_op,
+     .accepts = packed_accepts,
+     .takes = packed_grad_takes,
      .flops = packed_flops,
      .epilogue = true},
     {.op = &ops::scatter_rows_op, .dense_operands = true},

@@ -28,6 +28,7 @@ constexpr Row rows[] = {
     {&attention_gradients_op, lower_attention_gradient},
     {&ops::unpack_blocks_op, lower_unpack_blocks},
     {&ops::matmul_packed_op, lower_matmul_packed},
+    {&ops::matmul_packed_input_grad_op, lower_matmul_packed},
     {&ops::scatter_rows_op, lower_scatter_rows},
     {&ops::copy_rows_op, lower_copy_rows},
     {&ops::argsort_op, lower_sort_blocks},

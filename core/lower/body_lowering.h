@@ -12,7 +12,7 @@ namespace heddle {
 LoweredKernel lower_body(const LowerInput& in);
 
 LoweredKernel lower_unpack_blocks(const LowerInput& in);
-LoweredKernel lower_matmul_packed(const LowerInput& in);
+LoweredKernel lower_matmul_packed(const LowerInput& in);  // and its gradient
 LoweredKernel lower_scatter_rows(const LowerInput& in);
 LoweredKernel lower_copy_rows(const LowerInput& in);
 LoweredKernel lower_attention(const LowerInput& in);

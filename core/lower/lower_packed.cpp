@@ -1,5 +1,5 @@
-// Rows over packed blocks: shaders/unpack_blocks.hk, and shaders/packed_matmul.hk with the group's elementwise work as
-// epilogue.
+// Rows over packed blocks: shaders/unpack_blocks.hk, and shaders/packed_matmul.hk and packed_matmul_grad.hk with the
+// group's elementwise work as epilogue.
 #include <algorithm>
 
 #include "heddle/core/ir/dynamic_sizes.h"
@@ -51,18 +51,21 @@ LoweredKernel lower_matmul_packed(const LowerInput& in) {
   const Graph& graph = in.scheduled.graph;
   const IrNode& node = graph.nodes[in.group.anchor];
   const GgmlType type = block_type_of(node.attrs);
-  const KernelFile& file = KernelFile::builtin("packed_matmul");
+  const bool gradient = node.op == &ops::matmul_packed_input_grad_op;
+  const KernelFile& file = KernelFile::builtin(gradient ? "packed_matmul_grad" : "packed_matmul");
   Emitter e(in.scheduled, in.group, file.constants.size());
   const Operand x = resolve_operand(in.scheduled, in.group, node.inputs[0], "x");
   const Operand blocks = resolve_operand(in.scheduled, in.group, node.inputs[1], "x");
   const int64_t columns = last_of(node.shape), depth = last_of(graph.nodes[node.inputs[0]].shape);
   const int64_t rows = node.shape.numel() / columns;
+  const bool varies = group_varies(in.scheduled, in.group);
   KernelFile::Options options;
-  options.hooks["EPILOGUE"] = print_epilogue(e, in, "x", {{node.shape.rank() - 1, "m"}, {1, "n"}});
+  options.hooks["EPILOGUE"] = print_epilogue(e, in, "x", {{node.shape.rank() - 1, "m"}, {1, gradient ? "k" : "n"}});
   options.extra_buffers = e.buffers();
   options.extra_constants = e.constant_params();
   options.dropped_buffers = {"dst"};
-  options.tunables = pick_matmul_packed(in.caps, type, group_varies(in.scheduled, in.group) ? 4 : rows, columns, depth);
+  options.tunables = gradient ? pick_matmul_packed_grad(in.caps, type, varies ? 64 : rows, columns, depth)
+                              : pick_matmul_packed(in.caps, type, varies ? 4 : rows, columns, depth);
   options.tunables["BLOCKS"] = block_number(type);
 
   LoweredKernel kernel;
@@ -72,13 +75,18 @@ LoweredKernel lower_matmul_packed(const LowerInput& in) {
   kernel.bindings = {x.slot};
   add_bytes(kernel, blocks);
   kernel.bindings.insert(kernel.bindings.end(), e.slots().begin(), e.slots().end());
-  const Bindings constants{
-      {"M", rows}, {"N", columns}, {"K", depth}, {"X_OFF", x.view.offset}, {"BLOCKS_OFF", blocks.view.offset}};
+  // Of the matrix, (N, K): the gradient's columns are its columns.
+  const Bindings constants{{"M", rows},
+                           {"N", gradient ? depth : columns},
+                           {"K", gradient ? columns : depth},
+                           {"X_OFF", x.view.offset},
+                           {"BLOCKS_OFF", blocks.view.offset}};
   for (const ConstParam& c : file.constants) kernel.constants.push_back(static_cast<uint32_t>(constants.at(c.name)));
   kernel.constants.insert(kernel.constants.end(), e.constant_values().begin(), e.constant_values().end());
   const auto groups = file.groups(options.tunables, constants);
   std::copy(groups.begin(), groups.end(), kernel.groups);
-  kernel.loop_iterations = matmul_packed_iterations(options.tunables, depth);
+  kernel.loop_iterations = gradient ? matmul_packed_grad_iterations(options.tunables, rows, depth)
+                                    : matmul_packed_iterations(options.tunables, depth);
   return kernel;
 }
 

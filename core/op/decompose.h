@@ -17,8 +17,9 @@ Tensor decompose_log_softmax(const Node& node);
 Tensor decompose_logsumexp(const Node& node);
 Tensor decompose_cross_entropy(const Node& node);
 Tensor decompose_matmul_packed(const Node& node);  // functions/linalg/packed.cpp
-Tensor decompose_copy_rows(const Node& node);      // functions/shape/scatter.cpp
-Tensor decompose_attention(const Node& node);      // functions/nn/decompose_attention.cpp
+Tensor decompose_matmul_packed_input_grad(const Node& node);
+Tensor decompose_copy_rows(const Node& node);  // functions/shape/scatter.cpp
+Tensor decompose_attention(const Node& node);  // functions/nn/decompose_attention.cpp
 Tensor decompose_attention_query_gradient(const Node& node);
 Tensor decompose_attention_key_gradient(const Node& node);
 Tensor decompose_attention_bias_gradient(const Node& node);

@@ -190,6 +190,8 @@ HEDDLE_PRIMITIVE(matmul, contraction, 2, low, none, "(..., M, K) times (..., K, 
 HEDDLE_PRIMITIVE(unpack_blocks, body, 1, widest, free, "the elements of packed blocks")
 HEDDLE_PRIMITIVE(matmul_packed, body, 2, widest, free, "x times the elements of packed blocks, transposed",
                  &decompose_matmul_packed)
+HEDDLE_PRIMITIVE(matmul_packed_input_grad, body, 2, widest, free, "gradient of matmul_packed by x",
+                 &decompose_matmul_packed_input_grad)
 HEDDLE_PRIMITIVE(attention, body, -1, low, attention,
                  "softmax(scale q k^T + bias) v, and the logarithms of the rows' sums", &decompose_attention)
 HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, widest, attention, "gradient of attention for its queries",
@@ -282,6 +284,7 @@ const OpDef* const table[] = {&ops::leaf_op,
                               &ops::matmul_op,
                               &ops::unpack_blocks_op,
                               &ops::matmul_packed_op,
+                              &ops::matmul_packed_input_grad_op,
                               &ops::scatter_rows_op,
                               &ops::copy_rows_op,
                               &ops::argsort_op,

@@ -140,6 +140,7 @@ const std::unordered_map<const OpDef*, Body>& bodies() {
   static const std::unordered_map<const OpDef*, Body> table = {
       {&ops::unpack_blocks_op, packed},
       {&ops::matmul_packed_op, packed},
+      {&ops::matmul_packed_input_grad_op, packed},
       {&ops::scatter_rows_op, scatter_rows},
       {&ops::copy_rows_op, copy_rows},
       {&ops::argsort_op, argsort},

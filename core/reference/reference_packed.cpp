@@ -19,7 +19,7 @@ std::vector<float> unpacked(const HostArray& blocks, GgmlType type) {
 
 HostArray packed(const Node& node, Inputs in) {
   HostArray out = blank(node.shape, node.dtype);
-  const bool product = node.op == &ops::matmul_packed_op;
+  const bool product = node.op != &ops::unpack_blocks_op, gradient = node.op == &ops::matmul_packed_input_grad_op;
   const std::vector<float> values = unpacked(*in[product ? 1 : 0], block_type_of(node.attrs));
   if (!product) {
     out.floats.assign(values.begin(), values.end());
@@ -27,11 +27,13 @@ HostArray packed(const Node& node, Inputs in) {
   }
   const Shape& x = in[0]->shape;
   const int64_t depth = x[x.rank() - 1], columns = node.shape[node.shape.rank() - 1];
+  const auto factor = [&](int64_t n, int64_t k) {
+    return values[static_cast<size_t>(gradient ? k * columns + n : n * depth + k)];
+  };
   for (int64_t m = 0; m < node.shape.numel() / columns; ++m) {
     for (int64_t n = 0; n < columns; ++n) {
       double sum = 0;
-      for (int64_t k = 0; k < depth; ++k)
-        sum += in[0]->floats[static_cast<size_t>(m * depth + k)] * values[static_cast<size_t>(n * depth + k)];
+      for (int64_t k = 0; k < depth; ++k) sum += in[0]->floats[static_cast<size_t>(m * depth + k)] * factor(n, k);
       out.floats[static_cast<size_t>(m * columns + n)] = sum;
     }
   }

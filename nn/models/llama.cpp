@@ -63,20 +63,21 @@ Tensor Llama::embed(const Tensor& tokens) const {
   return options_.embedding_scale == 1 ? x : x * options_.embedding_scale;
 }
 
-Tensor Llama::logits(const Tensor& x) {
-  const Tensor last = norm_(x);
-  const Tensor y = head_.empty() ? embed_tokens_(last) : head_[0](last);
+Tensor Llama::projected(const Tensor& features) {
+  const Tensor y = head_.empty() ? embed_tokens_(features) : head_[0](features);
   return options_.logit_cap > 0 ? tanh(y / options_.logit_cap) * options_.logit_cap : y;
 }
 
-Tensor Llama::logits_of_last(const Tensor& x) { return logits(select(x, 1, -1)); }
+Tensor Llama::logits_of_last(const Tensor& x) { return projected(norm_(select(x, 1, -1))); }
 
-Tensor Llama::forward(const Tensor& tokens) {
+Tensor Llama::features(const Tensor& tokens) {
   check_tokens(tokens);
   Tensor x = embed(tokens);
   for (LlamaBlock& block : blocks_) x = block(x);
-  return logits(x);
+  return norm_(x);
 }
+
+Tensor Llama::forward(const Tensor& tokens) { return projected(features(tokens)); }
 
 KvCache Llama::make_cache(int64_t batch, int64_t context) const {
   const int64_t positions = context > 0 ? std::min(context, options_.context) : options_.context;

@@ -29,6 +29,9 @@ class Llama : public Module {
   // Tokens (B, T), i32 or i64, T at most the context.
   Tensor forward(const Tensor& tokens) override;
   const LlamaOptions& options() const { return options_; }
+  // What the last projection reads, (B, T, C), and that projection: for linear_cross_entropy().
+  Tensor features(const Tensor& tokens);
+  Projection head() const { return head_.empty() ? embed_tokens_ : head_[0]; }
 
   // An empty cache of this model's context, or of fewer positions.
   KvCache make_cache(int64_t batch = 1, int64_t context = 0) const;
@@ -41,7 +44,7 @@ class Llama : public Module {
  private:
   void check_tokens(const Tensor& tokens) const;
   Tensor embed(const Tensor& tokens) const;
-  Tensor logits(const Tensor& x);
+  Tensor projected(const Tensor& features);
   Tensor logits_of_last(const Tensor& x);
 
   LlamaOptions options_;

@@ -165,19 +165,65 @@ TEST_P(PackedMatmul, BlocksBehindOtherBytes) {
 }
 
 TEST_P(PackedMatmul, HasAGradientByX) {
+  for (const GgmlType type : types) {
+    const int64_t k = 2 * block_of(type).elements, n = 41;
+    for (const int64_t m : {1, 2, 7, 33}) {
+      const Operands o = make(type, m, n, k);
+      Tensor x = o.x.detach();
+      x.set_requires_grad();
+      std::vector<float> weights;
+      for (int64_t i = 0; i < m * n; ++i) weights.push_back(static_cast<float>(i * 5 % 23 - 11) / 8);
+      backward(sum(matmul_packed(x, o.blocks, type) * Tensor::from_vector(weights, {m, n}, &device())));
+      const std::vector<double> got = x.grad().to_doubles();
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t d = 0; d < k; ++d) {
+          double sum = 0, size = 0;
+          for (int64_t j = 0; j < n; ++j) {
+            const double term = static_cast<double>(weights[static_cast<size_t>(i * n + j)]) *
+                                static_cast<double>(o.elements[static_cast<size_t>(j * k + d)]);
+            sum += term;
+            size += std::abs(term);
+          }
+          ASSERT_NEAR(got[static_cast<size_t>(i * k + d)], sum, 2e-6 * (1 + size))
+              << block_of(type).name << " " << m << " at " << i << ", " << d;
+        }
+      }
+    }
+  }
   const GgmlType type = GgmlType::q8_0;
   const Operands o = make(type, 2, 5, 32);
-  Tensor x = o.x.detach();
-  x.set_requires_grad();
-  backward(sum(matmul_packed(x, o.blocks, type)));
-  const std::vector<double> got = x.grad().to_doubles();
-  for (size_t d = 0; d < 32; ++d) {
-    double column = 0;
-    for (size_t j = 0; j < 5; ++j) column += o.elements[j * 32 + d];
-    ASSERT_NEAR(got[d], column, 1e-5);
-    ASSERT_NEAR(got[32 + d], column, 1e-5);
-  }
   expect(o, vmap([&](const Tensor& row) { return matmul_packed(row, o.blocks, type); })(o.x), "vmap");
+  // The gradient is linear too: its own is the product again.
+  Tensor g = o.x.detach();
+  g.set_requires_grad();
+  const Tensor unit = full({2, 5}, 0.5, DType::f32, &device()).set_requires_grad();
+  const Tensor dx = grad(sum(matmul_packed(g, o.blocks, type) * unit), g, {}, true);
+  expect(o, grad(sum(dx * o.x), unit), "twice");
+}
+
+// A gradient reads blocks where they lie, at any number of rows: one kernel, and no buffer that W's elements fit in.
+TEST_P(PackedMatmul, GradientsUnpackNothing) {
+  const int64_t n = 640, k = 512;
+  for (const GgmlType type : types) {
+    for (const int64_t m : {1, 2, 7, 33}) {
+      const std::vector<uint8_t> bytes = test::random_blocks(type, n * k, 3);
+      const Tensor blocks =
+          Tensor::from_bytes(bytes.data(), bytes.size(), DType::u8, packed_shape({n, k}, type), &device());
+      const Tensor g = full({m, n}, 0.25, DType::f32, &device());
+      eval({blocks, g});
+      Tensor dx;
+      const auto run = [&] {
+        dx = packed::input_grad(g, blocks, type);
+        eval({dx});
+      };
+      EXPECT_EQ(Replay::capture(run).kernels(), 1u) << block_of(type).name << " " << m;
+      dx = {};
+      device().reset_peak_memory();
+      const uint64_t before = device().memory().peak_bytes;
+      run();
+      EXPECT_LT(device().memory().peak_bytes - before, static_cast<uint64_t>(n * k * 4)) << block_of(type).name;
+    }
+  }
 }
 
 TEST_P(PackedMatmul, Refusals) {
@@ -201,6 +247,11 @@ TEST_P(PackedMatmul, Refusals) {
       },
       {"[unpack_blocks] F16 has no blocks"});
   expect_error<ShapeError>([&] { packed_shape({3, 33}, GgmlType::q8_0); }, {"no whole blocks of 32"});
+  expect_error<ShapeError>(
+      [&] {
+        packed::input_grad(x, blocks({3, 40}), GgmlType::q4_1);
+      },
+      {"[matmul_packed_input_grad] g is (2, 64)", "(..., N)"});
   EXPECT_EQ(matmul_packed(zeros({0, 64}, DType::f32, &device()), blocks({3, 40}), GgmlType::q4_1).shape(),
             (Shape{0, 3}));
 }

@@ -198,6 +198,12 @@ std::vector<Variant> variants(int64_t vw) {
     for (const int64_t schedule : {0, 1})
       all.push_back(
           {"packed_matmul", {{}, {{"BLOCKS", type}, {"SCHEDULE", schedule}, {"MR", 2}, {"NR", 4}}, {}, {}, {}, {}}});
+    const Bindings panels{{"BLOCKS", type}, {"SCHEDULE", 2}, {"MR", 2}, {"MB", 2}, {"NR", 32}, {"KS", 2}, {"VW", vw}};
+    all.push_back({"packed_matmul", {{}, panels, {}, {}, {}, {}}});
+    for (const int64_t schedule : {0, 1})
+      all.push_back(
+          {"packed_matmul_grad",
+           {{}, {{"BLOCKS", type}, {"SCHEDULE", schedule}, {"MR", 2}, {"MB", 2}, {"NS", 2}}, {}, {}, {}, {}}});
   }
   for (const int64_t schedule : {0, 1}) {
     for (const DType t : {DType::f32, DType::f16})

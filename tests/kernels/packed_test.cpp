@@ -1,4 +1,4 @@
-// packed_matmul.hk and unpack_blocks.hk against blocks that the host unpacks.
+// packed_matmul.hk, packed_matmul_grad.hk and unpack_blocks.hk against blocks that the host unpacks.
 #include <cmath>
 
 #include "heddle/core/base/dtype.h"
@@ -23,7 +23,9 @@ class PackedTest : public KernelTest {
     r.arrays["scales"] = KernelArray::of(DType::f16, halves);
   }
 
-  void multiply(GgmlType type, const Bindings& tunables, int64_t m, int64_t n, int64_t k) {
+  // x W^T, or with the gradient's body x W.
+  void multiply(GgmlType type, const Bindings& tunables, int64_t m, int64_t n, int64_t k, bool gradient = false) {
+    const int64_t depth = gradient ? n : k, columns = gradient ? k : n;
     const GgmlBlock& block = block_of(type);
     const size_t front = 16;  // bytes before the first row
     std::vector<uint8_t> bytes = random_blocks(type, n * k, static_cast<uint32_t>(n));
@@ -31,25 +33,27 @@ class PackedTest : public KernelTest {
     dequantise(type, bytes, w);
     bytes.insert(bytes.begin(), front, 255);
     std::vector<double> x;
-    for (int64_t i = 0; i < 3 + m * k; ++i) x.push_back(static_cast<double>(i * 7 % 31 - 15) / 8);
+    for (int64_t i = 0; i < 3 + m * depth; ++i) x.push_back(static_cast<double>(i * 7 % 31 - 15) / 8);
     KernelRun r;
     r.arrays["lhs"] = KernelArray::of(DType::f32, x);
     add_blocks(r, bytes);
-    r.arrays["dst"] = KernelArray::of(DType::f32, std::vector<double>(static_cast<size_t>(m * n), 77));
+    r.arrays["dst"] = KernelArray::of(DType::f32, std::vector<double>(static_cast<size_t>(m * columns), 77));
     r.constants = {{"M", double(m)}, {"N", double(n)}, {"K", double(k)}, {"X_OFF", 3}, {"BLOCKS_OFF", double(front)}};
     KernelFile::Options o;
     o.tunables = tunables;
     o.tunables["BLOCKS"] = static_cast<int64_t>(type);
-    const std::vector<double> found = run(KernelFile::builtin("packed_matmul"), o, r).arrays.at("dst").values();
+    const KernelFile& file = KernelFile::builtin(gradient ? "packed_matmul_grad" : "packed_matmul");
+    const std::vector<double> found = run(file, o, r).arrays.at("dst").values();
     for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
+      for (int64_t j = 0; j < columns; ++j) {
         double sum = 0, size = 0;
-        for (int64_t d = 0; d < k; ++d) {
-          const double term = x[static_cast<size_t>(3 + i * k + d)] * w[static_cast<size_t>(j * k + d)];
+        for (int64_t d = 0; d < depth; ++d) {
+          const double term = x[static_cast<size_t>(3 + i * depth + d)] *
+                              static_cast<double>(w[static_cast<size_t>(gradient ? d * k + j : j * k + d)]);
           sum += term;
           size += std::abs(term);
         }
-        ASSERT_NEAR(found[static_cast<size_t>(i * n + j)], sum, 2e-6 * (1 + size))
+        ASSERT_NEAR(found[static_cast<size_t>(i * columns + j)], sum, 2e-6 * (1 + size))
             << block.name << " " << m << "x" << n << "x" << k << " at " << i << ", " << j;
       }
     }
@@ -62,12 +66,29 @@ TEST_P(PackedTest, Products) {
     for (const Bindings& schedule :
          {Bindings{{"SCHEDULE", 0}, {"LANES", 8}, {"MR", 2}, {"NR", 1}},
           Bindings{{"SCHEDULE", 0}, {"LANES", 32}, {"MR", 1}, {"NR", 4}},
-          Bindings{{"SCHEDULE", 1}, {"MR", 1}, {"NR", 16}}, Bindings{{"SCHEDULE", 1}, {"MR", 4}, {"NR", 4}}}) {
+          Bindings{{"SCHEDULE", 1}, {"MR", 1}, {"NR", 16}}, Bindings{{"SCHEDULE", 1}, {"MR", 4}, {"NR", 4}},
+          Bindings{{"SCHEDULE", 2}, {"MR", 2}, {"MB", 2}, {"NR", 32}, {"KS", 2}, {"VW", 4}}}) {
       for (const int64_t blocks : depths) {
         const int64_t k = blocks * block_of(type).elements;
         multiply(type, schedule, 1, 1, k);
         multiply(type, schedule, 3, 37, k);
         multiply(type, schedule, 5, 16, k);
+      }
+    }
+  }
+}
+
+TEST_P(PackedTest, Gradients) {
+  for (const GgmlType type : types) {
+    for (const Bindings& schedule :
+         {Bindings{{"SCHEDULE", 0}, {"LANES", 8}, {"MR", 2}}, Bindings{{"SCHEDULE", 0}, {"LANES", 64}, {"MR", 1}},
+          Bindings{{"SCHEDULE", 1}, {"MR", 1}, {"MB", 1}, {"NB", 16}, {"NS", 2}},
+          Bindings{{"SCHEDULE", 1}, {"MR", 4}, {"MB", 2}, {"NB", 32}, {"NS", 4}}}) {
+      for (const int64_t blocks : {1, 3}) {
+        const int64_t k = blocks * block_of(type).elements;
+        multiply(type, schedule, 1, 1, k, true);
+        multiply(type, schedule, 3, 37, k, true);
+        multiply(type, schedule, 13, 70, k, true);
       }
     }
   }

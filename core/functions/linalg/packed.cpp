@@ -69,6 +69,20 @@ Tensor matmul_packed(const Tensor& x, const Tensor& blocks, GgmlType type, Calle
   return build::record(ops::matmul_packed_op, {&wide, &blocks}, block_attrs(type), shape, DType::f32);
 }
 
+Tensor packed::input_grad(const Tensor& g, const Tensor& blocks, GgmlType type) {
+  build::check_device(g, blocks, "matmul_packed_input_grad");
+  const int64_t columns = elements_of(blocks, type, "matmul_packed_input_grad");
+  if (blocks.rank() != 2 || g.rank() == 0 || g.dim(-1) != blocks.dim(0))
+    throw ShapeError(
+        fmt::format("[matmul_packed_input_grad] g is {}, blocks are {}; expected (..., N) and (N, bytes of K)",
+                    g.shape().str(), blocks.shape().str()));
+  if (g.rank() == 1) return squeeze(input_grad(unsqueeze(g, 0), blocks, type), 0);
+  const Tensor wide = cast(g, DType::f32);
+  const Shape shape = with_last(g.shape(), columns);
+  if (shape.numel() == 0 || blocks.dim(0) == 0) return zeros(shape, DType::f32, &g.device());
+  return build::record(ops::matmul_packed_input_grad_op, {&wide, &blocks}, block_attrs(type), shape, DType::f32);
+}
+
 Tensor rounded_to_8_bits(const Tensor& x, GgmlType type, Caller caller) {
   const CallerScope scope(caller);
   const int64_t stretch = packed_block(type, "rounded_to_8_bits").elements;
@@ -87,6 +101,11 @@ Tensor rounded_to_8_bits(const Tensor& x, GgmlType type, Caller caller) {
 Tensor decompose_matmul_packed(const Node& node) {
   const Tensor x(node.inputs[0]), blocks(node.inputs[1]);
   return matmul(x, transpose(unpack_blocks(blocks, block_type_of(node.attrs))));
+}
+
+Tensor decompose_matmul_packed_input_grad(const Node& node) {
+  const Tensor g(node.inputs[0]), blocks(node.inputs[1]);
+  return matmul(g, unpack_blocks(blocks, block_type_of(node.attrs)));
 }
 
 }  // namespace heddle

@@ -18,12 +18,19 @@ Shape packed_shape(const Shape& elements, GgmlType type);
 Tensor unpack_blocks(const Tensor& blocks, GgmlType type, Caller caller = Caller::current());
 
 // x W^T for x (..., K) and packed W (N, bytes of K elements): (..., N) f32. A few rows of x are multiplied with what a
-// kernel unpacks in registers; many with W unpacked. Has a gradient by x.
+// kernel unpacks in registers; many with W unpacked. Has a gradient by x, whose kernel unpacks in registers.
 Tensor matmul_packed(const Tensor& x, const Tensor& blocks, GgmlType type, Caller caller = Caller::current());
 
 // x (..., K) as GGML rounds it to 8 bits before it multiplies it with such blocks: stretches of 32 elements (256 beside
 // Q4_K and Q6_K) are whole numbers of -127 to 127 times a scale, their largest absolute value / 127; of 32 elements the
 // scale is rounded to f16. In f32; no gradient flows through. ShapeError unless K is whole blocks.
 Tensor rounded_to_8_bits(const Tensor& x, GgmlType type, Caller caller = Caller::current());
+
+namespace packed {
+
+// g W for g (..., N) and packed W (N, bytes of K elements): (..., K) f32, the gradient of matmul_packed() by x.
+Tensor input_grad(const Tensor& g, const Tensor& blocks, GgmlType type);
+
+}  // namespace packed
 
 }  // namespace heddle

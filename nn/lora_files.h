@@ -1,0 +1,29 @@
+// Adapters in files: PEFT's folders, and GGUF files for llama.cpp.
+//
+// A folder of PEFT holds adapter_config.json and adapter_model.safetensors. Purpose: what is trained here goes on
+// there, and the reverse. A merged model is a state (Lora::merged_state()) for save_safetensors(). Invariants: each
+// file appears whole or not at all, the configuration last; a folder that is read is compared with the model before the
+// model is touched. Errors: IoError "[peft] path: ..." in one line for files that are missing, broken, of another
+// method or that do not fit the model; ValueError for what a format cannot say. Thread safety: none.
+#pragma once
+
+#include <string>
+
+#include "heddle/nn/lora.h"
+#include "heddle/nn/models/llama.h"
+
+namespace heddle::nn {
+
+// `base`: the model's name or path, which PEFT loads it by; may be empty.
+void save_peft(const std::string& folder, const Lora& lora, const std::string& base = {});
+// Adapters of type LORA on linear layers; rank, alpha, dropout, rsLoRA and DoRA are the file's. Values of 16 bits
+// become f32. Refused, by name: other methods, trained biases, whole modules beside the adapters, ranks or alphas that
+// differ between layers.
+Lora load_peft(const std::string& folder, const Module& model);
+
+// A GGUF file of type "adapter", in f32: `llama-cli --lora FILE`. B's rows of queries and keys are put into GGUF's
+// order, as those of the weights (nn/models/llama_gguf.h). ValueError for DoRA, which llama.cpp has not, and for
+// adapted modules that its Llama has not.
+void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOptions& options);
+
+}  // namespace heddle::nn
