@@ -41,8 +41,8 @@ Projection::Projection(Weight given, const Shape& shape, const Tensor& given_bia
 }
 
 Tensor Projection::forward(const Tensor& x) {
-  const Tensor y = packed_ ? matmul_packed(rounds_ ? rounded(x, *packed_) : x, weight, *packed_)
-                           : matmul(x, transpose(weight));
+  const Tensor y =
+      packed_ ? matmul_packed(rounds_ ? rounded(x, *packed_) : x, weight, *packed_) : matmul(x, transpose(weight));
   return bias.defined() ? y + bias : y;
 }
 

@@ -2,9 +2,9 @@
 //
 // Purpose: one layer for models that are trained in floating point and used with weights of 4 to 8 bits. Invariants:
 // modules are handles (nn/module.h). A packed weight is a buffer "weight" of bytes, (out, bytes of a row) u8, and is
-// not trained; any other is a parameter "weight" (out, in). Where there is a bias, it is a parameter "bias" (out). Where
-// inputs are rounded to 8 bits, their gradient is that of the product with them as they are. Errors: ShapeError and
-// DTypeError for weights that are neither, ShapeError for inputs that do not fit. Thread safety: none.
+// not trained; any other is a parameter "weight" (out, in). Where there is a bias, it is a parameter "bias" (out).
+// Where inputs are rounded to 8 bits, their gradient is that of the product with them as they are. Errors: ShapeError
+// and DTypeError for weights that are neither, ShapeError for inputs that do not fit. Thread safety: none.
 #pragma once
 
 #include <optional>

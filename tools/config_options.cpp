@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "heddle/core/base/error.h"
@@ -47,7 +48,7 @@ void ConfigOptions::add_row(CLI::App& command, const train::ConfigRow& row) {
   option->group(row.key.substr(0, row.key.find('.')));
 }
 
-void ConfigOptions::add_to(CLI::App& command) {
+void ConfigOptions::add_to(CLI::App& command, const std::vector<std::string>& without) {
   command.add_option("--config", file_, "TOML file with options, as a run's config.toml; flags go over it")
       ->type_name("FILE");
   command
@@ -56,7 +57,7 @@ void ConfigOptions::add_to(CLI::App& command) {
       ->take_all()
       ->expected(1);
   for (const train::ConfigRow& row : train::config_rows()) {
-    if (!row.flag.empty()) add_row(command, row);
+    if (!row.flag.empty() && std::ranges::find(without, row.flag) == without.end()) add_row(command, row);
   }
 }
 

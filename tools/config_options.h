@@ -22,7 +22,8 @@ class ConfigOptions {
   ConfigOptions(const ConfigOptions&) = delete;  // options of the command point into it
   ConfigOptions& operator=(const ConfigOptions&) = delete;
 
-  void add_to(CLI::App& command);
+  // `without`: flags that the command has a meaning of its own for; --set still says what they would.
+  void add_to(CLI::App& command, const std::vector<std::string>& without = {});
   // The file's values over those of `config`, and what the command line says over both.
   void apply(train::Config& config) const;
 

@@ -100,10 +100,11 @@ int parse_and_run(int argc, char** argv) {
       "4 device lost or timed out, 5 kernel refused by a driver, 130 interrupted by Ctrl-C, 143 by SIGTERM (after "
       "saving).\n"
       "Example:\n  heddle train mnist-mlp --epochs 2");
-  for (const auto add : {add_train,    add_resume,   add_eval,    add_predict,    add_devices, add_doctor,  add_ops,
-                         add_dump,     add_plan,     add_summary, add_import,     add_export,  add_compile, add_run,
-                         add_profile,  add_kernel,   add_certify, add_bench,      add_tune,    add_report,  add_cache,
-                         add_generate, add_tokenize, add_pack,    add_completion, add_man,     add_version})
+  for (const auto add :
+       {add_train,    add_resume,   add_eval,     add_predict, add_devices,    add_doctor,  add_ops,
+        add_dump,     add_plan,     add_summary,  add_import,  add_export,     add_compile, add_run,
+        add_profile,  add_kernel,   add_certify,  add_bench,   add_tune,       add_report,  add_cache,
+        add_finetune, add_generate, add_tokenize, add_pack,    add_completion, add_man,     add_version})
     add(cli);
   try {
     check_command(cli.app, argc, argv);

@@ -55,7 +55,9 @@ void end_stalled(const DeviceContext& device, double seconds) {
   std::_Exit(4);
 }
 
-int run(train::Config config, bool resume, bool json) {
+}  // namespace
+
+int run_training(train::Config config, bool resume, bool json) {
   if (config.run.out.empty()) config.run.out = resume ? "runs/" + config.run.recipe : new_folder(config.run.recipe);
   DeviceContext& device = open_device(config.run.device, true);
   const train::StallWatch watch(
@@ -83,6 +85,8 @@ int run(train::Config config, bool resume, bool json) {
   return outcome == train::Outcome::interrupted ? InterruptScope::exit_code() : 0;
 }
 
+namespace {
+
 constexpr const char* about_interrupts =
     "Ctrl-C saves a checkpoint and ends with exit code 130, SIGTERM with 143; a second one of either ends at once.";
 
@@ -95,7 +99,8 @@ void add_train(Cli& cli) {
   add_json_option(*command, options->json);
   command->footer(fmt::format("{}\nExample:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first",
                               about_interrupts));
-  command->callback([options, &cli] { cli.exit_code = run(options->config(), options->resume, options->json); });
+  command->callback(
+      [options, &cli] { cli.exit_code = run_training(options->config(), options->resume, options->json); });
 }
 
 void add_resume(Cli& cli) {
@@ -119,7 +124,7 @@ void add_resume(Cli& cli) {
     all->options.apply(config);
     train::refuse_unused_options(config, begun);
     config.run.out = all->folder;
-    cli.exit_code = run(std::move(config), true, all->json);
+    cli.exit_code = run_training(std::move(config), true, all->json);
   });
 }
 

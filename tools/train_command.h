@@ -18,4 +18,7 @@ struct TrainCommand {
   train::Config config() const;
 };
 
+// Trains as the configuration says, into its folder, and prints how it goes; the process's exit code.
+int run_training(train::Config config, bool resume, bool json);
+
 }  // namespace heddle::tools

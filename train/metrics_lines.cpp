@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "heddle/core/device/context.h"
 #include "heddle/train/trainer.h"
@@ -39,7 +40,10 @@ void MetricsLines::on_steps(Trainer& t, std::span<const StepRecord> steps) {
     if (s.grad_norm) event["grad_norm"] = *s.grad_norm;
     if (s.loss_scale) event["loss_scale"] = *s.loss_scale;
     if (s.skipped) event["skipped"] = *s.skipped;
-    if (tokens > 0) event["tokens_per_second"] = s.samples_per_second * static_cast<double>(tokens);
+    if (tokens > 0) {
+      event["tokens"] = examples_per_update(t.config()) * tokens;
+      event["tokens_per_second"] = s.samples_per_second * static_cast<double>(tokens);
+    }
     event["seconds"] = s.seconds;
     sink_(line_of(event));
   }
@@ -97,6 +101,9 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
     if (e.examples > 0) event[e.split + "_loss"] = e.loss;
     for (const auto& [name, value] : e.metrics) event[e.split + "_" + name] = value;
   }
+  if (t.step() > t.first_step()) event["loss"] = t.last_loss();
+  for (const Figure& figure : t.task().figures())
+    std::visit([&](const auto& value) { event[figure.name] = value; }, figure.value);
   if (t.config().checkpoint.use_best) event["model_step"] = t.model_step();
   if (!t.checkpoint_path().empty()) event["checkpoint"] = t.checkpoint_path();
   sink_(line_of(event));

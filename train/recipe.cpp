@@ -29,9 +29,9 @@ void refuse_unused(const Recipe& recipe, const Config& config) {
 }  // namespace
 
 std::span<const Recipe> recipes() {
-  static const std::vector<Recipe> all = {mnist_mlp(), mnist_cnn(),  cifar_resnet(), image_classifier(),
-                                          table(),     char_gpt(),   char_lstm(),    gpt2(),
-                                          vae(),       mail_sorter()};
+  static const std::vector<Recipe> all = {mnist_mlp(), mnist_cnn(),   cifar_resnet(), image_classifier(),
+                                          table(),     char_gpt(),    char_lstm(),    gpt2(),
+                                          vae(),       mail_sorter(), finetune()};
   return all;
 }
 

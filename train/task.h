@@ -12,6 +12,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "heddle/core/base/callable.h"
@@ -72,6 +73,12 @@ struct Generated {
   bool empty() const { return text.empty() && image.bytes.empty(); }
 };
 
+// What the last line of a run says besides its losses.
+struct Figure {
+  std::string name;
+  std::variant<int64_t, double, std::string> value;
+};
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -94,6 +101,9 @@ class Task {
   virtual Metadata metadata() const { return {}; }
   // Takes the weights of another model, which config.run.init_from names, in the place of those that were drawn.
   virtual void begin_with(const nn::StateDict& state) { model().load_state_dict(state); }
+  // Writes what stands beside the run's model, whose weights these are, into its folder.
+  virtual void write_beside(const std::string& /*folder*/) {}
+  virtual std::vector<Figure> figures() const { return {}; }
   // What a user should know before the run begins, a line each: what was left out, what begins anew.
   virtual std::vector<std::string> remarks() const { return {}; }
 };

@@ -335,6 +335,7 @@ struct Trainer::State {
     metadata["config"] = config.str();
     EvaluationScope scope(task.model(), average);
     train::save_checkpoint(self.model_path(), {task.model().state_dict(), metadata});
+    if (!interrupted) task.write_beside(folder->path());
     scope.end();
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "heddle/core/device/context.h"
@@ -70,10 +71,17 @@ Tensor Llama::projected(const Tensor& features) {
 
 Tensor Llama::logits_of_last(const Tensor& x) { return projected(norm_(select(x, 1, -1))); }
 
-Tensor Llama::features(const Tensor& tokens) {
+Tensor Llama::features(const Tensor& tokens, const Tensor& segments) {
   check_tokens(tokens);
-  Tensor x = embed(tokens);
-  for (LlamaBlock& block : blocks_) x = block(x);
+  Tensor x = embed(tokens), hidden;
+  if (segments.defined()) {
+    if (segments.shape() != tokens.shape())
+      throw ShapeError(
+          fmt::format("[Llama] segments are {}, expected {}", segments.shape().str(), tokens.shape().str()));
+    const Tensor apart = unsqueeze(segments, 2) != unsqueeze(segments, 1);  // (B, T, T)
+    hidden = unsqueeze(where(apart, -std::numeric_limits<double>::infinity(), zeros_like(cast(apart, DType::f32))), 1);
+  }
+  for (LlamaBlock& block : blocks_) x = hidden.defined() ? block.within(x, hidden) : block(x);
   return norm_(x);
 }
 

@@ -29,8 +29,11 @@ class Llama : public Module {
   // Tokens (B, T), i32 or i64, T at most the context.
   Tensor forward(const Tensor& tokens) override;
   const LlamaOptions& options() const { return options_; }
-  // What the last projection reads, (B, T, C), and that projection: for linear_cross_entropy().
-  Tensor features(const Tensor& tokens);
+  // What the last projection reads, (B, T, C), and that projection: for linear_cross_entropy(). With segments (B, T),
+  // i32, a position sees those of its own number alone: texts that lie one behind the other in a row. Rotary positions
+  // go on over the row, which is the same, since scores depend on differences.
+  Tensor features(const Tensor& tokens, const Tensor& segments = {});
+  Tensor projected(const Tensor& features);  // the logits
   Projection head() const { return head_.empty() ? embed_tokens_ : head_[0]; }
 
   // An empty cache of this model's context, or of fewer positions.
@@ -44,7 +47,6 @@ class Llama : public Module {
  private:
   void check_tokens(const Tensor& tokens) const;
   Tensor embed(const Tensor& tokens) const;
-  Tensor projected(const Tensor& features);
   Tensor logits_of_last(const Tensor& x);
 
   LlamaOptions options_;

@@ -126,24 +126,28 @@ LlamaBlock::Projected LlamaBlock::project(const Tensor& x, const Tensor& positio
           transpose(heads(v_, options_.key_heads), 1, 2)};
 }
 
-Tensor LlamaBlock::attend(const Projected& heads, const Tensor& positions, const Tensor& lengths) const {
+Tensor LlamaBlock::attend(const Projected& heads, const Tensor& positions, const Tensor& lengths,
+                          const Tensor& hidden) const {
   const auto& [queries, keys, values] = heads;
   const int64_t count = keys.dim(2);
   const int64_t window = window_ < count ? window_ : 0;
   const double scale =
       options_.score_scale > 0 ? options_.score_scale : 1 / std::sqrt(static_cast<double>(options_.size_of_head()));
+  const auto added = [&](const Tensor& own) { return hidden.defined() ? own + hidden : own; };
   if (options_.score_cap > 0)
-    return capped_attention(queries, keys, values, hidden_keys(positions, count, window, true), scale,
+    return capped_attention(queries, keys, values, added(hidden_keys(positions, count, window, true)), scale,
                             options_.score_cap);
   AttentionOptions how{.key_lengths = lengths, .causal = !lengths.defined()};
-  if (window > 0) how.bias = hidden_keys(positions, count, window, false);
+  how.bias = window > 0 ? added(hidden_keys(positions, count, window, false)) : hidden;
   if (options_.score_scale > 0) how.scale = scale;
   return scaled_dot_product_attention(queries, keys, values, how);
 }
 
-Tensor LlamaBlock::forward(const Tensor& x) {
+Tensor LlamaBlock::forward(const Tensor& x) { return within(x, {}); }
+
+Tensor LlamaBlock::within(const Tensor& x, const Tensor& hidden) {
   const Tensor positions = first_positions(x);
-  return finish(x, attend(project(x, positions), positions));
+  return finish(x, attend(project(x, positions), positions, {}, hidden));
 }
 
 Tensor LlamaBlock::read(const Tensor& x, Tensor& cache) {

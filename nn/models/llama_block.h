@@ -31,6 +31,8 @@ class LlamaBlock : public Module {
   // Names of weights begin with `path`.
   LlamaBlock(const LlamaOptions& options, const WeightSource& weights, const std::string& path, int64_t layer);
   Tensor forward(const Tensor& x) override;  // (B, T, C) -> (B, T, C)
+  // The same; `hidden`, (B, 1, T, T) or undefined, is added to the scores.
+  Tensor within(const Tensor& x, const Tensor& hidden);
   // The same, and the cache holds these T positions.
   Tensor read(const Tensor& x, Tensor& cache);
   // One position (B, 1, C) behind the `length` (1) i32 that the cache holds, which is written there.
@@ -44,8 +46,9 @@ class LlamaBlock : public Module {
   void turn_as(const LlamaOptions& options);
   void name_parts();
   Projected project(const Tensor& x, const Tensor& positions);
-  // Queries at positions (T) and keys 0, 1, ...; lengths: a cache's, of which they see so much.
-  Tensor attend(const Projected& heads, const Tensor& positions, const Tensor& lengths = {}) const;
+  // Queries at positions (T) and keys 0, 1, ...; lengths: a cache's, of which they see so much; hidden: as within().
+  Tensor attend(const Projected& heads, const Tensor& positions, const Tensor& lengths = {},
+                const Tensor& hidden = {}) const;
   Tensor finish(const Tensor& x, const Tensor& attended);
 
   LlamaOptions options_;

@@ -18,6 +18,7 @@ Recipe char_lstm();
 Recipe gpt2();
 Recipe vae();
 Recipe mail_sorter();
+Recipe finetune();
 
 // Options of data of the user's own, which other recipes refuse.
 inline std::vector<std::string> own_image_options() {

@@ -1,0 +1,65 @@
+// Fine-tuning a language model that there is: adapters of low rank, or all of its weights.
+//
+// Purpose: the task of `heddle finetune`. Examples are conversations or texts (data/chat.h) in rows of the length,
+// several short ones in a row, each seeing itself alone; the loss is that of the answers' tokens, by
+// nn::linear_cross_entropy(), so that no logits are stored. A share of the examples is held out. Invariants: what is
+// saved is what is trained: adapters under PEFT's names, or the model's state; the run's folder gets adapter/ (PEFT's
+// files) and adapter.gguf (llama.cpp's), or the whole model's weights. Errors: ValueError and IoError of options, data
+// and model. Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/data/chat_rows.h"
+#include "heddle/data/chat_template.h"
+#include "heddle/nn/lora.h"
+#include "heddle/train/recipe.h"
+#include "heddle/train/recipes/base_model.h"
+
+namespace heddle::train {
+
+// The examples of a file as a model reads them.
+struct ChatData {
+  std::vector<data::ChatTokens> training, validation;
+  std::vector<int32_t> prompt;  // of a held-out example, for samples
+  std::vector<std::string> remarks;
+};
+// The template is that of model.template, or the model's own. The same share is held out for the same seed.
+ChatData read_chat_data(const Config& config, const BaseModel& base);
+
+class Finetune final : public Task {
+ public:
+  Finetune(BaseModel base, ChatData data, const Config& config, DeviceContext& device);
+  nn::Module& model() override { return adapters_ ? static_cast<nn::Module&>(*adapters_) : *base_.network; }
+  const TrainingData& training() const override { return data_; }
+  Tensor loss(const std::vector<Tensor>& batch) override;
+  Evaluation evaluate(int64_t limit) override;
+  Generated generate() override;
+  Metadata metadata() const override;
+  void write_beside(const std::string& folder) override;
+  std::vector<Figure> figures() const override;
+  std::vector<std::string> remarks() const override { return remarks_; }
+
+ private:
+  void make_rows(const ChatData& data, const Config& config);
+  Tensor loss_of(const std::vector<Tensor>& batch, double smoothing);
+
+  BaseModel base_;
+  std::optional<nn::Lora> adapters_;  // none: all weights are trained
+  bool own_head_ = false;  // the last projection is one of its own: hooks act on it, or its logits are capped
+  bool packs_;
+  double label_smoothing_;
+  std::string base_path_, adapter_path_;
+  std::vector<int32_t> prompt_;
+  std::vector<std::string> remarks_;
+  TrainingData data_;
+  data::DatasetPtr validation_;
+  double loss_before_ = 0;
+  DeviceContext& device_;
+};
+
+}  // namespace heddle::train
