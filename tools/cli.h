@@ -53,6 +53,7 @@ void add_tune(Cli& cli);
 void add_cache(Cli& cli);
 void add_generate(Cli& cli);
 void add_finetune(Cli& cli);
+void add_chat(Cli& cli);
 void add_tokenize(Cli& cli);
 void add_pack(Cli& cli);
 void add_report(Cli& cli);

@@ -24,6 +24,7 @@
 #include "heddle/io/gguf.h"
 #include "heddle/io/read_file.h"
 #include "heddle/nn/language_model.h"
+#include "heddle/nn/lora_files.h"
 #include "heddle/nn/models/llama_folder.h"
 #include "heddle/nn/models/llama_gguf.h"
 #include "heddle/train/model_file.h"
@@ -35,7 +36,7 @@ namespace heddle::tools {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, prompt_file, precision, device;
+  std::string model, adapter, tokenizer, prompt_file, precision, device;
   std::optional<std::string> prompt;
   nn::GenerateOptions how = {.tokens = 200, .temperature = 0.8};
   std::vector<std::string> stop;
@@ -49,6 +50,7 @@ struct LoadedModel {
   data::TokenizerPtr tokenizer;
   std::vector<int32_t> before = {};  // tokens in front of a text
   std::vector<int32_t> ends = {};    // each of which ends one
+  std::optional<nn::Lora> adapters = {};
 };
 
 bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
@@ -65,6 +67,7 @@ LoadedModel load_gguf(const Options& o, DeviceContext& device) {
   if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   if (!o.precision.empty()) model->to(parse_dtype(o.precision));
+  if (!o.adapter.empty()) loaded.adapters.emplace(nn::load_peft(o.adapter, *model)).eval();
   return loaded;
 }
 
@@ -79,6 +82,7 @@ LoadedModel load_folder(const Options& o, DeviceContext& device) {
   loaded.before = loaded.tokenizer->ends().before;
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   if (!o.precision.empty()) model->to(parse_dtype(o.precision));
+  if (!o.adapter.empty()) loaded.adapters.emplace(nn::load_peft(o.adapter, *model)).eval();
   return loaded;
 }
 
@@ -86,6 +90,8 @@ LoadedModel load(const Options& o, DeviceContext& device) {
   if (is_gguf(o.model)) return load_gguf(o, device);
   if (o.round_inputs) throw ValueError("[generate] --round-inputs is about packed blocks: it needs a GGUF file");
   if (nn::is_llama_folder(o.model)) return load_folder(o, device);
+  if (!o.adapter.empty())
+    throw ValueError("[generate] --adapter stands beside a GGUF file or a folder of Hugging Face");
   const train::ModelFile file = train::read_model_file(o.model, device);
   const auto description = file.metadata.find("model");
   if (description == file.metadata.end())
@@ -284,6 +290,7 @@ void add_generate(Cli& cli) {
                    "Hugging Face (config.json, model.safetensors, tokenizer.json) of a Llama, Mistral, Qwen, Phi 3 or "
                    "Gemma; or a GGUF file (.gguf) of one, with its tokenizer")
       ->required();
+  command->add_option("--adapter", o.adapter, "Folder of PEFT with adapters of the model (heddle finetune)");
   command->add_option("--prompt", o.prompt,
                       "What it goes on with; default: <|endoftext|> where the tokenizer has it, else a line break");
   command->add_option("--prompt-file", o.prompt_file, "The same from a file")->excludes("--prompt");
