@@ -80,7 +80,8 @@ ChatData read_chat_data(const Config& c, const BaseModel& base) {
     const auto cut = [&](size_t from, size_t to) {
       const auto a = static_cast<std::ptrdiff_t>(from), b = static_cast<std::ptrdiff_t>(to);
       return data::ChatTokens{{all[0].tokens.begin() + a, all[0].tokens.begin() + b},
-                              {all[0].trained.begin() + a, all[0].trained.begin() + b}};
+                              {all[0].trained.begin() + a, all[0].trained.begin() + b},
+                              true};
     };
     made.training.push_back(cut(0, keep));
     made.validation.push_back(cut(keep, all[0].tokens.size()));
