@@ -39,6 +39,8 @@ class PipelineTokenizer final : public Tokenizer {
   // As Hugging Face's library reads it.
   std::string tokenizer_json() const;
   const Pipeline& pipeline() const { return *pipeline_; }
+  // As encode() of a text that does not begin one: nothing is put in front of it that only a beginning has.
+  std::vector<int32_t> encode_inside(std::string_view text) const;
 
  private:
   struct Lookup;

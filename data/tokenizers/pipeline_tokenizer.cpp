@@ -116,8 +116,8 @@ struct PipelineTokenizer::Lookup {
 // One call of encode().
 class PipelineTokenizer::Encoder {
  public:
-  Encoder(const Pipeline& p, const Lookup& lookup, SpecialTokens how)
-      : p_(p), lookup_(lookup), special_(how == SpecialTokens::recognised) {
+  Encoder(const Pipeline& p, const Lookup& lookup, SpecialTokens how, bool begins = true)
+      : p_(p), lookup_(lookup), special_(how == SpecialTokens::recognised), begins_(begins) {
     if (lookup.pairs) merger_.emplace(lookup.pairs->ranks());
   }
 
@@ -126,7 +126,7 @@ class PipelineTokenizer::Encoder {
     walk(text, lookup_.raw, [&](std::string_view part, bool starts) {
       const std::string normalised = detail::normalised(part, p_.normalisers);
       walk(normalised, lookup_.normalised, [&](std::string_view inner, bool inner_starts) {
-        detail::for_each_piece(inner, starts && inner_starts, p_.cuts, [&](std::string_view piece) { append(piece); });
+        detail::for_each_piece(inner, begins_ && starts && inner_starts, p_.cuts, [&](std::string_view piece) { append(piece); });
       });
     });
     return std::move(out_);
@@ -179,7 +179,7 @@ class PipelineTokenizer::Encoder {
   };
   const Pipeline& p_;
   const Lookup& lookup_;
-  bool special_;
+  bool special_, begins_;
   std::optional<detail::PairMerger> merger_;
   std::unordered_map<std::string, Place> seen_;
   std::vector<int32_t> out_;
@@ -196,6 +196,10 @@ PipelineTokenizer::PipelineTokenizer(Pipeline pipeline) {
 
 std::vector<int32_t> PipelineTokenizer::tokens_of(std::string_view text, SpecialTokens how) const {
   return Encoder(*pipeline_, *lookup_, how).run(text);
+}
+
+std::vector<int32_t> PipelineTokenizer::encode_inside(std::string_view text) const {
+  return Encoder(*pipeline_, *lookup_, SpecialTokens::as_text, false).run(text);
 }
 
 const std::string& PipelineTokenizer::text_of(int32_t token) const {
