@@ -8,9 +8,9 @@
 // Llama 2, Mistral, Gemma, Phi 3), and unigrams; data/tokenizers/pipeline.h has all stages. Tokens are those of Hugging
 // Face's library, but: special tokens are text unless they are to be recognised, and never come out of a text
 // otherwise; a character that has no token is an error where the library drops it; bytes that are no UTF-8, which the
-// library does not take, are bytes.
-// Normalisation form C needs utf8proc for characters from U+0300 on (data/unicode.h).
-// Errors: ValueError. Thread safety: immutable.
+// library does not take, are bytes. What is a letter, a digit or a composed character is said by utf8proc's tables
+// (data/unicode.h), so that characters of other versions of Unicode may be cut otherwise. Errors: ValueError. Thread
+// safety: immutable.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ class PipelineTokenizer final : public Tokenizer {
   std::string text_at_start(int32_t token) const override;
   const std::map<std::string, int32_t>& special() const override { return special_; }
   const TextEnds& ends() const override;
-  // {"type": "pipeline", "tokenizer": ...}: a tokenizer.json and, beside it, the tokens that end() names.
+  // {"type": "pipeline", "tokenizer": ...}: a tokenizer.json and, beside it, the tokens that begin and end a text.
   std::string str() const override;
   // As Hugging Face's library reads it.
   std::string tokenizer_json() const;
