@@ -64,8 +64,10 @@ LoweredKernel lower_matmul_packed(const LowerInput& in) {
   options.extra_buffers = e.buffers();
   options.extra_constants = e.constant_params();
   options.dropped_buffers = {"dst"};
-  options.tunables = gradient ? pick_matmul_packed_grad(in.caps, type, varies ? 64 : rows, columns, depth)
-                              : pick_matmul_packed(in.caps, type, varies ? 4 : rows, columns, depth);
+  // Where the number of rows varies, kernels are for few of them or for many.
+  const int64_t meant = varies ? (rows > few_packed_rows ? 64 : 4) : rows;
+  options.tunables = gradient ? pick_matmul_packed_grad(in.caps, type, meant, columns, depth)
+                              : pick_matmul_packed(in.caps, type, meant, columns, depth);
   options.tunables["BLOCKS"] = block_number(type);
 
   LoweredKernel kernel;

@@ -10,8 +10,6 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t few_rows = 8;
-
 // MR * MB rows of lhs that a panel is multiplied with, where there are `rows`.
 std::pair<int64_t, int64_t> rows_of_panel(int64_t rows) {
   int64_t mr = 1, mb = 1;
@@ -26,7 +24,7 @@ int64_t block_number(GgmlType type) { return static_cast<int64_t>(type); }
 
 bool matmul_packed_pays(const Caps& caps, int64_t rows, int64_t depth) {
   if (caps.machine() == Machine::cpu_loops) return true;
-  if (rows > few_rows) return false;
+  if (rows > few_packed_rows) return false;
   if (caps.max_loop_iterations == UINT64_MAX) return true;
   const Bindings least{{"SCHEDULE", 0}, {"LANES", 32}, {"MR", 1}, {"NR", 1}};
   return static_cast<uint64_t>(matmul_packed_iterations(least, depth)) <= caps.max_loop_iterations;
@@ -35,7 +33,7 @@ bool matmul_packed_pays(const Caps& caps, int64_t rows, int64_t depth) {
 Bindings pick_matmul_packed(const Caps& caps, GgmlType type, int64_t rows, int64_t columns, int64_t depth) {
   const bool loops = caps.machine() == Machine::cpu_loops;
   const TuningKey key{"packed_matmul", std::string(block_of(type).name), {rows, columns, depth}};
-  if (loops && rows > few_rows) {
+  if (loops && rows > few_packed_rows) {
     const auto [mr, mb] = rows_of_panel(rows);
     return tuned(caps, key, {{"SCHEDULE", 2}, {"MR", mr}, {"MB", mb}, {"NR", 32}, {"KS", 4}, {"VW", 16}});
   }

@@ -11,6 +11,7 @@
 namespace heddle {
 
 inline constexpr int64_t packed_stretch = 32;  // elements that the bodies unpack at a time
+inline constexpr int64_t few_packed_rows = 8;  // of the left operand; more have a schedule of their own
 
 // The number of a type of blocks in the bodies (BLOCKS).
 int64_t block_number(GgmlType type);
