@@ -58,8 +58,7 @@ PreferencePair pair_of_record(const Json& record) {
 void check_pair(const PreferencePair& pair) {
   const auto &a = pair.chosen.turns, &b = pair.rejected.turns;
   bool is_same = a.size() == b.size();
-  for (size_t i = 0; is_same && i + 1 < a.size(); ++i)
-    is_same = a[i].role == b[i].role && a[i].content == b[i].content;
+  for (size_t i = 0; is_same && i + 1 < a.size(); ++i) is_same = a[i].role == b[i].role && a[i].content == b[i].content;
   if (!is_same) throw detail::BadRecord{"'chosen' and 'rejected' answer different questions"};
   if (a.back().content == b.back().content) throw detail::BadRecord{"'chosen' and 'rejected' are the same"};
 }

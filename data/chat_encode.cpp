@@ -109,8 +109,8 @@ class Writer {
       const size_t at = std::min(mark.at - std::min(mark.at, skipped), text.size());
       const std::vector<int32_t> before = at == 0 ? std::vector<int32_t>() : encoded(text.substr(0, at));
       const size_t common = std::min(before.size(), tokens.size());
-      const auto differs = std::mismatch(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(common),
-                                         before.begin());
+      const auto differs =
+          std::mismatch(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(common), before.begin());
       std::fill(trained.begin() + (differs.first - tokens.begin()), trained.end(), mark.trained ? 1 : 0);
     }
     for (size_t i = 0; i < tokens.size(); ++i) put(tokens[i], trained[i] != 0);
@@ -153,8 +153,9 @@ class ChatEncoder {
         answer(turns[i]);
         continue;
       }
-      question(turns[i].content, f_.system == System::first_question ? is_first
-                                 : f_.system == System::last_question && i == last_question);
+      question(turns[i].content, f_.system == System::first_question
+                                     ? is_first
+                                     : f_.system == System::last_question && i == last_question);
       is_first = false;
     }
   }

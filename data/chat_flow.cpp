@@ -195,7 +195,8 @@ class Flow {
         while (!raw.empty() && is_space(raw.back())) raw.remove_suffix(1);
       } else if (text_[open + 1] != '{') {
         const size_t line = raw.find_last_not_of(" \t");
-        const bool is_indent = line == std::string_view::npos ? (after_block_ || open == raw.size()) : raw[line] == '\n';
+        const bool is_indent =
+            line == std::string_view::npos ? (after_block_ || open == raw.size()) : raw[line] == '\n';
         if (is_indent) raw = raw.substr(0, line == std::string_view::npos ? 0 : line + 1);
       }
     }

@@ -22,14 +22,14 @@ struct ChatForm {
   std::string system_lead = {};                     // in front of any system's text, which is there always
   std::optional<std::string> default_system = {};   // a text where the conversation has none
   std::string question_front = {}, question_back = {};
-  std::string answer_front = {};                    // not learned: the prompt ends with it
-  std::string answer_lead = {}, answer_end = {};    // learned with the answer between them
-  std::string answer_tail = {};                     // not learned
-  std::string closing = {};                         // behind the last answer
+  std::string answer_front = {};                  // not learned: the prompt ends with it
+  std::string answer_lead = {}, answer_end = {};  // learned with the answer between them
+  std::string answer_tail = {};                   // not learned
+  std::string closing = {};                       // behind the last answer
   Trim trim = Trim::none;
-  bool alternates = false;                              // the template refuses another order than question, answer
-  std::optional<std::string> end_otherwise = {};        // for \x03 where the tokenizer has no such token
-  std::vector<std::string> needs = {};                  // special tokens
+  bool alternates = false;                        // the template refuses another order than question, answer
+  std::optional<std::string> end_otherwise = {};  // for \x03 where the tokenizer has no such token
+  std::vector<std::string> needs = {};            // special tokens
 };
 
 }  // namespace heddle::data

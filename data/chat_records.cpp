@@ -39,8 +39,8 @@ class Faults {
 
   void finish(std::vector<std::string>& remarks) const {
     if (bad_ > 0)
-      remarks.push_back(fmt::format("{} of {} {}s left out: {}{}", bad_, records_, what_, first_,
-                                    bad_ > shown ? "; ..." : ""));
+      remarks.push_back(
+          fmt::format("{} of {} {}s left out: {}{}", bad_, records_, what_, first_, bad_ > shown ? "; ..." : ""));
   }
 
  private:
@@ -76,8 +76,7 @@ std::string text_of_parts(const Json& parts, const char* key) {
   std::string text;
   for (const Json& part : parts) {
     const Json* inner = part.is_object() ? find(part, "text") : nullptr;
-    if (inner == nullptr || !inner->is_string())
-      throw BadRecord{fmt::format("'{}' has a part that is no text", key)};
+    if (inner == nullptr || !inner->is_string()) throw BadRecord{fmt::format("'{}' has a part that is no text", key)};
     text += inner->get_ref<const std::string&>();
   }
   return text;
@@ -102,8 +101,8 @@ std::string role_of(const std::string& name) {
   if (name == "user" || name == "human") return "user";
   if (name == "assistant" || name == "gpt" || name == "model" || name == "bot" || name == "chatgpt") return "assistant";
   if (name == "system" || name == "developer") return "system";
-  throw BadRecord{fmt::format("the role '{}' is not known: expected system, user (human) or assistant (gpt)",
-                              shortened(name, 40))};
+  throw BadRecord{
+      fmt::format("the role '{}' is not known: expected system, user (human) or assistant (gpt)", shortened(name, 40))};
 }
 
 ChatTurn turn_of(const Json& message) {
@@ -234,8 +233,7 @@ bool check_turns(std::vector<ChatTurn>& turns) {
   for (size_t i = 0; i < turns.size(); ++i) {
     if (turns[i].role == "system" && i > 0) throw BadRecord{fmt::format("turn {} is a system's, not the first", i + 1)};
     if (turns[i].role != "system" && is_blank(turns[i].content))
-      throw BadRecord{
-          fmt::format("turn {}: the {} is empty", i + 1, turns[i].role == "user" ? "question" : "answer")};
+      throw BadRecord{fmt::format("turn {}: the {} is empty", i + 1, turns[i].role == "user" ? "question" : "answer")};
   }
   return took_off;
 }

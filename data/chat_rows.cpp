@@ -55,9 +55,10 @@ class Rows {
 
   ChatRows finish() {
     if (stretches_.empty())
-      throw ValueError(fmt::format("[chat_rows] none of {} examples has a token to learn within {}: expected longer "
-                                   "rows or shorter questions",
-                                   number_, o_.length));
+      throw ValueError(
+          fmt::format("[chat_rows] none of {} examples has a token to learn within {}: expected longer "
+                      "rows or shorter questions",
+                      number_, o_.length));
     place();
     write();
     return std::move(made_);
@@ -116,8 +117,7 @@ class Rows {
     }
     made_.rows = static_cast<int64_t>(rows_.size());
     const Shape shape{made_.rows, o_.length};
-    made_.dataset =
-        from_arrays({Array::of(tokens, shape), Array::of(targets, shape), Array::of(segments, shape)});
+    made_.dataset = from_arrays({Array::of(tokens, shape), Array::of(targets, shape), Array::of(segments, shape)});
   }
 
   const ChatRowsOptions& o_;

@@ -28,7 +28,7 @@ struct ChatRowsOptions {
 };
 
 struct ChatRows {
-  DatasetPtr dataset;    // examples (tokens (length), targets (length), segments (length)), i32
+  DatasetPtr dataset;  // examples (tokens (length), targets (length), segments (length)), i32
   int64_t rows = 0;
   int64_t examples = 0;  // that are in a row
   int64_t cut = 0;       // of those: longer ones, of which the first `length` tokens are kept

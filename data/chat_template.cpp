@@ -43,9 +43,7 @@ ChatForm llama2() {
           .alternates = true};
 }
 
-std::string header(const char* role) {
-  return fmt::format("<|start_header_id|>{}<|end_header_id|>\n\n", role);
-}
+std::string header(const char* role) { return fmt::format("<|start_header_id|>{}<|end_header_id|>\n\n", role); }
 
 ChatForm llama3() {
   return {.name = "llama3",
@@ -114,8 +112,9 @@ ChatForm alpaca() {
   return {.name = "alpaca",
           .opening = "\x01",
           .system_back = "\n\n",
-          .default_system = "Below is an instruction that describes a task. Write a response that appropriately "
-                            "completes the request.",
+          .default_system =
+              "Below is an instruction that describes a task. Write a response that appropriately "
+              "completes the request.",
           .question_front = "### Instruction:\n",
           .question_back = "\n\n",
           .answer_front = "### Response:\n",

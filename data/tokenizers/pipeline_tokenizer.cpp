@@ -126,7 +126,8 @@ class PipelineTokenizer::Encoder {
     walk(text, lookup_.raw, [&](std::string_view part, bool starts) {
       const std::string normalised = detail::normalised(part, p_.normalisers);
       walk(normalised, lookup_.normalised, [&](std::string_view inner, bool inner_starts) {
-        detail::for_each_piece(inner, begins_ && starts && inner_starts, p_.cuts, [&](std::string_view piece) { append(piece); });
+        detail::for_each_piece(inner, begins_ && starts && inner_starts, p_.cuts,
+                               [&](std::string_view piece) { append(piece); });
       });
     });
     return std::move(out_);

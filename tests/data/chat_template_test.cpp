@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -43,6 +44,8 @@ std::vector<ChatTurn> turns_of(const Json& messages) {
   return turns;
 }
 
+ChatExample of(const std::vector<ChatTurn>& turns, int64_t line = 0) { return {turns, "", line}; }
+
 std::vector<size_t> trained_of(const ChatTokens& chat) {
   std::vector<size_t> places;
   for (size_t i = 0; i < chat.trained.size(); ++i)
@@ -58,7 +61,7 @@ TEST(ChatTemplates, TokensAreThoseOfTransformers) {
       for (size_t i = 0; i < values.size(); ++i, ++cases) {
         std::vector<ChatTurn> turns = turns_of(stored()["conversations"][i]);
         const std::string where = form + ", " + name + ", " + std::to_string(i);
-        const ChatTokens made = data::encode_chat({turns}, ChatTemplate::named(form), *tokenizer);
+        const ChatTokens made = data::encode_chat(of(turns), ChatTemplate::named(form), *tokenizer);
         EXPECT_EQ(made.tokens, values[i]["tokens"].get<Tokens>()) << where;
         EXPECT_EQ(trained_of(made), values[i]["trained"].get<std::vector<size_t>>()) << where;
         turns.pop_back();
@@ -77,7 +80,7 @@ TEST(ChatTemplates, PublishedOnesAreRecognised) {
     const auto form = ChatTemplate::recognised(values["template"].get<std::string>());
     ASSERT_TRUE(form.has_value()) << name;
     EXPECT_EQ(form->name(), values["form"].get<std::string>()) << name;
-    const ChatTokens made = data::encode_chat({turns}, *form, *tokenizer_of(values["tokenizer"]));
+    const ChatTokens made = data::encode_chat(of(turns), *form, *tokenizer_of(values["tokenizer"]));
     EXPECT_EQ(made.tokens, values["tokens"].get<Tokens>()) << name;
   }
   for (const auto& [name, jinja] : stored()["others"].items())
@@ -102,7 +105,7 @@ TEST(ChatTemplates, SpecialTokensInATurnAreText) {
     const std::string name = of_tokenizers.begin().key();
     const TokenizerPtr tokenizer = tokenizer_of(name);
     const auto count = [&](const std::string& text) {
-      const ChatTokens made = data::encode_chat({{{"system", text}, {"user", text}, {"assistant", text}}},
+      const ChatTokens made = data::encode_chat(of({{"system", text}, {"user", text}, {"assistant", text}}),
                                                 ChatTemplate::named(form), *tokenizer);
       return std::count_if(made.tokens.begin(), made.tokens.end(), [&](int32_t token) {
         const auto& all = tokenizer->special();
@@ -116,7 +119,7 @@ TEST(ChatTemplates, SpecialTokensInATurnAreText) {
 TEST(ChatTemplates, LossCountsWhatIsAsked) {
   const TokenizerPtr tokenizer = tokenizer_of("bytes");
   const ChatTemplate form = ChatTemplate::named("chatml");
-  const ChatExample example = {{{"user", "a"}, {"assistant", "one", false}, {"user", "b"}, {"assistant", "two"}}};
+  const ChatExample example = of({{"user", "a"}, {"assistant", "one", false}, {"user", "b"}, {"assistant", "two"}});
   EXPECT_EQ(data::preview(data::encode_chat(example, form, *tokenizer), *tokenizer),
             "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\none<|im_end|>\n"
             "<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n[[two<|im_end|>]]\n");
@@ -134,15 +137,18 @@ TEST(ChatTemplates, ThatDoNotFitAreRefused) {
   const auto characters = std::make_shared<data::CharTokenizer>("abc \n");
   const std::vector<ChatTurn> turns = {{"user", "a"}, {"assistant", "b"}};
   const auto with = [&](const char* form, const data::Tokenizer& tokenizer, const std::vector<ChatTurn>& these) {
-    return data::encode_chat({these, "", 12}, ChatTemplate::named(form), tokenizer);
+    return data::encode_chat(of(these, 12), ChatTemplate::named(form), tokenizer);
   };
   expect_error<ValueError>([&] { with("chatml", *characters, turns); },
                            {"[chat template] chatml does not fit", "<|im_start|>", "line 12"});
   expect_error<ValueError>([&] { with("llama2", *characters, turns); }, {"llama2 does not fit", "begins a text"});
   EXPECT_EQ(data::preview(with("plain", *characters, turns), *characters), "a\n[[b\n]]");
   const TokenizerPtr bytes = tokenizer_of("bytes");
-  expect_error<ValueError>([&] { with("gemma", *bytes, {{"user", "a"}, {"user", "b"}, {"assistant", "c"}}); },
-                           {"gemma does not fit", "turn 2"});
+  expect_error<ValueError>(
+      [&] {
+        with("gemma", *bytes, {{"user", "a"}, {"user", "b"}, {"assistant", "c"}});
+      },
+      {"gemma does not fit", "turn 2"});
   expect_error<ValueError>([&] { with("chatml", *bytes, {{"user", "a"}, {"tool", "b"}}); }, {"turn 2 is of 'tool'"});
   expect_error<ValueError>([&] { data::encode_prompt(turns, ChatTemplate::named("chatml"), *bytes); }, {"last turn"});
   expect_error<ValueError>([&] { data::encode_prompt({}, ChatTemplate::named("chatml"), *bytes); }, {"last turn"});
@@ -168,8 +174,10 @@ TEST(ChatTemplates, StandInAModelsFolder) {
 // Any bytes: recognised or not, at once.
 TEST(ChatTemplates, RecognitionTakesAnyText) {
   data::Random random(5, 0, 0);
-  std::vector<std::string> parts = {"{{",  "}}", "{%-", "%}", "{#", "'", "\"", "\\", "+", "(", ")",   "[", "]",
-                                    "set x=", "\n", " ",   "bos_token", "message['content']", "<|im_end|>", "|trim", "\xff"};
+  std::vector<std::string> parts = {"{{",         "}}",     "{%-", "%}", "{#",        "'",
+                                    "\"",         "\\",     "+",   "(",  ")",         "[",
+                                    "]",          "set x=", "\n",  " ",  "bos_token", "message['content']",
+                                    "<|im_end|>", "|trim",  "\xff"};
   for (int i = 0; i < 2000; ++i) {
     std::string text;
     for (int64_t n = random.integer(40); n > 0; --n)

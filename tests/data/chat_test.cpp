@@ -14,8 +14,7 @@ using data::ChatFile;
 
 std::string written(const std::vector<data::ChatTurn>& turns) {
   std::string text;
-  for (const data::ChatTurn& turn : turns)
-    text += turn.role + (turn.trained ? "=" : "~") + turn.content + "|";
+  for (const data::ChatTurn& turn : turns) text += turn.role + (turn.trained ? "=" : "~") + turn.content + "|";
   return text;
 }
 
@@ -27,23 +26,24 @@ std::string only(const std::string& line, const std::string& form) {
 }
 
 TEST(ChatFiles, FormsAreRecognised) {
-  EXPECT_EQ(only(R"({"messages":[{"role":"developer","content":"be"},{"role":"user","content":"a\nb"},)"
-                 R"({"role":"assistant","content":"c","weight":0},{"role":"user","content":[{"type":"text","text":"d"},)"
-                 R"({"type":"text","text":"e"}]},{"role":"assistant","content":"f","weight":1}],"other":1})",
-                 "messages"),
-            "system=be|user=a\nb|assistant~c|user=de|assistant=f|");
-  EXPECT_EQ(only(R"({"id":"x","conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"ü"}]})",
-                 "conversations"),
-            "user=a|assistant=ü|");
+  EXPECT_EQ(
+      only(R"({"messages":[{"role":"developer","content":"be"},{"role":"user","content":"a\nb"},)"
+           R"({"role":"assistant","content":"c","weight":0},{"role":"user","content":[{"type":"text","text":"d"},)"
+           R"({"type":"text","text":"e"}]},{"role":"assistant","content":"f","weight":1}],"other":1})",
+           "messages"),
+      "system=be|user=a\nb|assistant~c|user=de|assistant=f|");
+  EXPECT_EQ(
+      only(R"({"id":"x","conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"ü"}]})", "conversations"),
+      "user=a|assistant=ü|");
   EXPECT_EQ(only(R"({"instruction":"sum","input":"1 2","output":"3","system":"s"})", "instruction"),
             "system=s|user=sum\n\n1 2|assistant=3|");
   EXPECT_EQ(only(R"({"instruction":"sum","input":"","output":"3"})", "instruction"), "user=sum|assistant=3|");
   EXPECT_EQ(only(R"({"instruction":"q","context":"c","response":"r","category":"x"})", "instruction"),
             "user=q\n\nc|assistant=r|");
   EXPECT_EQ(only(R"({"prompt":"q","completion":"r"})", "prompt"), "user=q|assistant=r|");
-  EXPECT_EQ(only(R"({"prompt":[{"role":"user","content":"q"}],"completion":[{"role":"assistant","content":"r"}]})",
-                 "prompt"),
-            "user=q|assistant=r|");
+  EXPECT_EQ(
+      only(R"({"prompt":[{"role":"user","content":"q"}],"completion":[{"role":"assistant","content":"r"}]})", "prompt"),
+      "user=q|assistant=r|");
   const ChatFile text = data::parse_chat_file("{\"text\":\"a b\"}\r\n{\"text\":\"c\"}", "a.jsonl");
   EXPECT_EQ(text.form, "text");
   ASSERT_EQ(text.examples.size(), 2u);
@@ -53,9 +53,10 @@ TEST(ChatFiles, FormsAreRecognised) {
 }
 
 TEST(ChatFiles, AreListsAndTextsToo) {
-  const ChatFile list = data::parse_chat_file("\xEF\xBB\xBF [ {\"instruction\":\"a\",\n\"output\":\"b\"},\n"
-                                              "{\"instruction\":\"c\",\"output\":\"d\"}]",
-                                              "a.json");
+  const ChatFile list = data::parse_chat_file(
+      "\xEF\xBB\xBF [ {\"instruction\":\"a\",\n\"output\":\"b\"},\n"
+      "{\"instruction\":\"c\",\"output\":\"d\"}]",
+      "a.json");
   ASSERT_EQ(list.examples.size(), 2u);
   EXPECT_EQ(list.examples[1].line, 2);
   test::TemporaryFolder folder;
@@ -94,7 +95,8 @@ const std::vector<BadLine> bad_lines = {
     {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]},{"role":"assistant","content":"b"}]})",
      "a part that is no text"},
     {R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","weight":2}]})", "'weight'"},
-    {R"({"messages":[{"role":"user","content":"a"},{"role":"system","content":"s"},{"role":"assistant","content":"b"}]})",
+    {R"({"messages":[{"role":"user","content":"a"},{"role":"system","content":"s"},)"
+     R"({"role":"assistant","content":"b"}]})",
      "turn 2 is a system's"},
 };
 
@@ -162,12 +164,17 @@ TEST(Preferences, AreTextsOrMessages) {
            {R"({"chosen":"a","rejected":"b"})", "no 'prompt'"},
            {R"({"prompt":"q","chosen":"a","rejected":"a"})", "are the same"},
            {R"({"prompt":"q","chosen":"a","rejected":" "})", "the answer is empty"},
-           {"{\"chosen\":" + asked + R"(a"}],"rejected":[{"role":"user","content":"r"},{"role":"assistant","content":"b"}]})",
+           {"{\"chosen\":" + asked +
+                R"(a"}],"rejected":[{"role":"user","content":"r"},{"role":"assistant","content":"b"}]})",
             "different questions"},
            {"[", "p.jsonl"}}) {
     expect_error<IoError>([&] { read(line); }, {"[chat] p.jsonl", reason});
   }
-  EXPECT_EQ(read("3\n" R"({"prompt":"q","chosen":"a","rejected":"b"})", true).remarks.size(), 1u);
+  EXPECT_EQ(read("3\n"
+                 R"({"prompt":"q","chosen":"a","rejected":"b"})",
+                 true)
+                .remarks.size(),
+            1u);
 }
 
 }  // namespace

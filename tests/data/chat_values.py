@@ -197,8 +197,10 @@ def case(tokenizer, template, conversation):
     messages = messages_of(conversation)
     made = tokenizer.apply_chat_template(messages, chat_template=template, return_dict=True, return_assistant_tokens_mask=True)
     prompt = tokenizer.apply_chat_template(messages[:-1], chat_template=template, add_generation_prompt=True, return_dict=True)
-    mask = made["assistant_masks"]
-    return {"tokens": made["input_ids"], "trained": [i for i, one in enumerate(mask) if one], "prompt": prompt["input_ids"]}
+    # Where <|assistant|> takes the white space behind it, the library counts the token itself where the answer has some.
+    front = tokenizer.convert_tokens_to_ids("<|assistant|>")
+    trained = [i for i, one in enumerate(made["assistant_masks"]) if one and made["input_ids"][i] != front]
+    return {"tokens": made["input_ids"], "trained": trained, "prompt": prompt["input_ids"]}
 
 
 def published_case(tokenizer, template):

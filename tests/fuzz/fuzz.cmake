@@ -16,7 +16,9 @@ set(readers
   core/dialect/expression.cpp core/dialect/kernel_file.cpp core/dialect/kernel_file_parser.cpp
   core/contract/kernel_binary.cpp core/contract/kernel_source.cpp core/run/image.cpp core/run/image_bytes.cpp
   core/tiles/tuning_table.cpp core/dialect/user_text.cpp
-  data/array.cpp data/bpe.cpp data/bpe_text.cpp data/bpe_train.cpp data/cifar.cpp data/csv.cpp data/dataset.cpp
+  data/array.cpp data/bpe.cpp data/bpe_text.cpp data/bpe_train.cpp data/chat.cpp data/chat_encode.cpp
+  data/chat_flow.cpp data/chat_recognise.cpp data/chat_records.cpp data/chat_rows.cpp data/chat_template.cpp
+  data/cifar.cpp data/csv.cpp data/dataset.cpp
   data/idx.cpp data/image_file.cpp data/image_jpeg.cpp data/image_png.cpp data/numpy.cpp data/preprocess.cpp
   data/records.cpp
   data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/tokenizers/cut.cpp data/tokenizers/pair_merger.cpp

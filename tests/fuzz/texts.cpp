@@ -5,6 +5,9 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_json.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/data/chat.h"
+#include "heddle/data/chat_rows.h"
+#include "heddle/data/chat_template.h"
 #include "heddle/data/pipeline_tokenizer.h"
 #include "heddle/data/preprocess.h"
 #include "heddle/data/table.h"
@@ -64,6 +67,36 @@ void tokenizer_json(Bytes input) {
   data::StreamedText stream(*made);
   for (int32_t token = 0; token < std::min<int64_t>(made->size(), 100); ++token) stream.add(token);
   stream.finish();
+}
+
+// Lines of conversations and of preferences; what is read becomes tokens and rows.
+void chat(Bytes input) {
+  static const auto bytes = data::BpeTokenizer::train("to be", {.vocabulary = 257});
+  const auto form = data::ChatTemplate::named("alpaca");
+  try {
+    data::parse_preferences(text_of(input), "input.jsonl", {.skip_bad = true});
+  } catch (const IoError&) {
+  }
+  std::vector<data::ChatTokens> tokens;
+  for (const auto& example : data::parse_chat_file(text_of(input), "input.jsonl", {.skip_bad = true}).examples) {
+    tokens.push_back(data::encode_chat(example, form, *bytes));
+    data::preview(tokens.back(), *bytes);
+  }
+  data::chat_rows(tokens, {.length = 64});
+}
+
+void chat_template(Bytes input) { data::ChatTemplate::recognised(text_of(input)); }
+std::vector<std::string> chat_seeds() {
+  return {R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},)"
+          R"({"role":"assistant","content":"b","weight":0}]})",
+          R"([{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"b"}]}])",
+          R"({"instruction":"a","input":"i","output":"b"})", R"({"prompt":"q","chosen":"a","rejected":"b"})"};
+}
+std::vector<std::string> chat_template_seeds() {
+  return {
+      "{% for m in messages %}{{'<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n'}}{% endfor "
+      "%}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+      "{{ bos_token }}{%- set content = \"[INST] \" + (message.content | trim) + \" [/INST]\" -%}{# x #}"};
 }
 
 // vocab.json and merges.txt of 256 bytes and what the input adds: entries up to a NUL, merges behind it.
@@ -158,6 +191,16 @@ std::vector<Target> text_targets() {
         "\"type\":\"NFC\"", "\"type\":\"Digits\"", "\"String\":\"o\"", "\"MergedWithNext\"", "\"normalized\":true",
         "\"special\":false", "\"rstrip\":true", "\"ignore_merges\":true", "\"byte_fallback\":true", "null",
         "\xe2\x96\x81", "[\"o\",\"r\"]", "99999"}},
+      {"chat",
+       chat,
+       chat_seeds,
+       {"\"messages\":[", "\"role\":\"user\"", "\"content\":", "\"from\":\"gpt\"", "\"text\":\"a\"", "null", "\n",
+        "{}"}},
+      {"chat_template",
+       chat_template,
+       chat_template_seeds,
+       {"{{", "}}", "{%", "%}", "{#", "#}", "'", "\"", "['content']", "message.role", "|trim", "bos_token", "\\n", "(",
+        ")"}},
       {"merges", merges, merges_seeds, {",\"ab\":256", "\na b", "#version", "\"<|x|>\"", "\xc4\xa0", "  ", "\r\n"}},
       {"preprocessing",
        preprocessing,
