@@ -47,13 +47,15 @@ class Conversation {
     const std::vector<int32_t> prompt = data::encode_prompt(turns_, form_, *base_.tokenizer);
     const int64_t context = base_.network->options().context;
     if (static_cast<int64_t>(prompt.size()) + 1 >= context)
-      throw ValueError(fmt::format("[chat] the conversation has {} tokens, the model reads {}", prompt.size(), context));
+      throw ValueError(
+          fmt::format("[chat] the conversation has {} tokens, the model reads {}", prompt.size(), context));
     nn::GenerateOptions how = o_.how;
     how.seed += turns_.size();
     how.stop = base_.ends;
     how.tokens = std::min(how.tokens, context - static_cast<int64_t>(prompt.size()));
     data::StreamedText stream(*base_.tokenizer);
-    const auto decoder = nn::cached_decoder(*base_.network, 1, positions(static_cast<int64_t>(prompt.size()) + how.tokens));
+    const auto decoder =
+        nn::cached_decoder(*base_.network, 1, positions(static_cast<int64_t>(prompt.size()) + how.tokens));
     const std::vector<int32_t> made = nn::generate(*decoder, prompt, how, [&](int32_t token) {
       print_out(stream.add(token));
       return !InterruptScope::caught();
@@ -100,12 +102,18 @@ void add_chat(Cli& cli) {
   command->add_option("--adapter", o.adapter, "Folder of PEFT with adapters of the model (heddle finetune)");
   command->add_option("--system", o.system, "What the model is told before the conversation");
   command->add_option("--template", o.form, "Chat template, where the model's own is unknown or missing");
-  command->add_option("--tokens", o.how.tokens, "Of an answer, at most")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--tokens", o.how.tokens, "Of an answer, at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_option("--temperature", o.how.temperature, "0: always the likeliest token")->capture_default_str();
-  command->add_option("--top-p", o.how.top_p, "Only the likeliest tokens that together have this probability")->capture_default_str();
+  command->add_option("--top-p", o.how.top_p, "Only the likeliest tokens that together have this probability")
+      ->capture_default_str();
   command->add_option("--seed", o.how.seed, "Of the draws")->capture_default_str();
-  command->add_option("--device", o.device, "Device, e.g. vulkan:0; default: HEDDLE_DEVICE, else the best one (see `heddle devices`)");
-  command->footer("Lines of standard input are what the user says; the end of it, or Ctrl-C, ends the conversation.\nExample:\n  heddle chat smollm2.gguf --adapter runs/finetune/adapter");
+  command->add_option("--device", o.device,
+                      "Device, e.g. vulkan:0; default: HEDDLE_DEVICE, else the best one (see `heddle devices`)");
+  command->footer(
+      "Lines of standard input are what the user says; the end of it, or Ctrl-C, ends the conversation.\nExample:\n  "
+      "heddle chat smollm2.gguf --adapter runs/finetune/adapter");
   command->callback([options, &cli] { cli.exit_code = run(*options); });
 }
 

@@ -152,7 +152,8 @@ std::optional<Value> converted(const Value& value, const Value& like) {
     return Integers{std::get<Integer>(value)};
   if (std::holds_alternative<Integers>(like) && std::holds_alternative<Text>(value))
     return parsed_integers(std::get<Text>(value));
-  if (std::holds_alternative<Texts>(like) && std::holds_alternative<Text>(value)) return Texts{std::get<Text>(value)};
+  if (std::holds_alternative<Texts>(like) && std::holds_alternative<Text>(value))
+    return Texts(split(std::get<Text>(value)));
   return std::nullopt;
 }
 
