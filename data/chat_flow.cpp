@@ -73,8 +73,8 @@ std::string canonical(std::string_view part) {
   for (size_t at = text.find("['"); at != std::string::npos; at = text.find("['", at)) {
     const size_t end = text.find("']", at);
     if (end == std::string::npos) break;
-    text.replace(end, 2, "");
-    text.replace(at, 2, ".");
+    text.erase(end, 2);
+    text.replace(at, 2, 1, '.');
   }
   return text;
 }
@@ -98,7 +98,7 @@ char character_of(std::string text) {
   bool is_trimmed = false;
   for (const std::string_view ending : {"|trim", ".strip()"}) {
     if (!text.ends_with(ending)) continue;
-    text.resize(text.size() - ending.size());
+    text.erase(text.size() - ending.size());
     text = canonical(text);
     is_trimmed = true;
   }

@@ -65,7 +65,7 @@ class Recogniser {
     if (!trimmed || !has("<|im_start|>assistant\n")) return {};
     ChatForm form = form_of("chatml");
     if (*trimmed) form.trim = ChatForm::Trim::with_system;
-    if (begins()) form.opening = "\x02";
+    if (begins()) form.opening = "\x02"s;
     form.default_system = literal("<|im_start|>system\n", "<|im_end|>\n");
     return form;
   }
@@ -89,8 +89,8 @@ class Recogniser {
     if (!trimmed || !has("<start_of_turn>model\n")) return {};
     ChatForm form = form_of("gemma");
     if (!*trimmed) form.trim = ChatForm::Trim::none;
-    if (!has("\x02")) form.opening = "";  // Gemma 1's: the tokenizer puts it there
-    if (form.opening.empty()) form.opening = "\x01";
+    if (!has("\x02")) form.opening = ""s;  // Gemma 1's: the tokenizer puts it there
+    if (form.opening.empty()) form.opening = "\x01"s;
     return form;
   }
 
@@ -100,8 +100,8 @@ class Recogniser {
     const bool by_turn = has("<|user|>\n" + turn) && (has("<|assistant|>\n" + turn) || has(flow_cut + turn));
     if ((!by_role && !by_turn) || !has("<|assistant|>\n")) return {};
     ChatForm form = form_of("phi3");
-    if (begins()) form.opening = "\x02";
-    if (!has("\x03")) form.closing = "";
+    if (begins()) form.opening = "\x02"s;
+    if (!has("\x03")) form.closing = ""s;
     return form;
   }
 
@@ -127,7 +127,7 @@ class Recogniser {
       if (const auto trimmed = trims(lead, "\x03"); trimmed && !answers) {
         answers = true;
         form.answer_lead = lead;
-        form.answer_tail = has(lead + (*trimmed ? flow_trimmed : flow_content) + "\x03 ") ? " " : "";
+        form.answer_tail = has(lead + (*trimmed ? flow_trimmed : flow_content) + "\x03 ") ? " "s : ""s;
         if (*trimmed) form.trim = ChatForm::Trim::answers;
       }
     if (!asks || !answers) return {};

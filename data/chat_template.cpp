@@ -61,8 +61,8 @@ ChatForm llama3() {
 // The day is the template's own default: a model that learns should not learn when it did.
 ChatForm llama3_1() {
   ChatForm form = llama3();
-  form.name = "llama3.1";
-  form.system_lead = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
+  form.name = std::string("llama3.1");
+  form.system_lead = std::string("Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
   return form;
 }
 

@@ -67,7 +67,8 @@ TEMPLATES = {
     "chatml": ROLE_LOOP + "{% if message['role'] == 'assistant' %}{{ '<|im_start|>assistant\\n' }}G{{ message['content'] + '<|im_end|>' }}E"
     "{{ '\\n' }}{% else %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
-    "llama3": ROLE_LOOP + "{% if loop.index0 == 0 %}{{ bos_token }}{% endif %}{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' }}"
+    "llama3": ROLE_LOOP + "{% if loop.index0 == 0 %}{{ bos_token }}{% endif %}"
+    "{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' }}"
     "{% if message['role'] == 'assistant' %}G{{ message['content'] | trim + '<|eot_id|>' }}E{% else %}{{ message['content'] | trim + '<|eot_id|>' }}"
     "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}",
     "llama3.1": "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{% set system_message = messages[0]['content'] | trim %}"
@@ -78,9 +79,11 @@ TEMPLATES = {
     "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}",
     "llama2": "{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}{% set system_message = messages[0]['content'] %}"
     "{% else %}{% set loop_messages = messages %}{% set system_message = false %}{% endif %}{% for message in loop_messages %}"
-    "{% if loop.index0 == 0 and system_message != false %}{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' + message['content'] %}"
+    "{% if loop.index0 == 0 and system_message != false %}"
+    "{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' + message['content'] %}"
     "{% else %}{% set content = message['content'] %}{% endif %}{% if message['role'] == 'user' %}"
-    "{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% elif message['role'] == 'assistant' %}G{{ ' ' + content.strip() + ' ' + eos_token }}E"
+    "{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% elif message['role'] == 'assistant' %}G"
+    "{{ ' ' + content.strip() + ' ' + eos_token }}E"
     "{% endif %}{% endfor %}",
     "mistral": "{% if messages[0]['role'] == 'system' %}{% set system_message = messages[0]['content'] %}{% set loop_messages = messages[1:] %}"
     "{% else %}{% set loop_messages = messages %}{% endif %}{{ bos_token }}{% for message in loop_messages %}{% if message['role'] == 'user' %}"
@@ -89,26 +92,32 @@ TEMPLATES = {
     "G{{ ' ' + message['content'] + eos_token }}E{% endif %}{% endfor %}",
     "gemma": "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{% set first_user_prefix = messages[0]['content'] + '\\n\\n' %}"
     "{% set loop_messages = messages[1:] %}{% else %}{% set first_user_prefix = '' %}{% set loop_messages = messages %}{% endif %}"
-    "{% for message in loop_messages %}{% if message['role'] == 'assistant' %}{% set role = 'model' %}{% else %}{% set role = message['role'] %}{% endif %}"
+    "{% for message in loop_messages %}{% if message['role'] == 'assistant' %}{% set role = 'model' %}{% else %}"
+    "{% set role = message['role'] %}{% endif %}"
     "{{ '<start_of_turn>' + role + '\\n' + (first_user_prefix if loop.first else '') }}{% if message['role'] == 'assistant' %}"
     "G{{ message['content'] | trim }}{{ '<end_of_turn>' }}E{{ '\\n' }}{% else %}{{ message['content'] | trim }}{{ '<end_of_turn>\\n' }}{% endif %}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}",
-    "phi3": ROLE_LOOP + "{% if message['role'] == 'system' %}{{ '<|system|>\\n' + message['content'] + '<|end|>\\n' }}{% elif message['role'] == 'user' %}"
+    "phi3": ROLE_LOOP + "{% if message['role'] == 'system' %}{{ '<|system|>\\n' + message['content'] + '<|end|>\\n' }}"
+    "{% elif message['role'] == 'user' %}"
     "{{ '<|user|>\\n' + message['content'] + '<|end|>\\n' }}{% elif message['role'] == 'assistant' %}{{ '<|assistant|>\\n' }}"
     "G{{ message['content'] + '<|end|>' }}E{{ '\\n' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}"
     "{% else %}{{ eos_token }}{% endif %}",
     "alpaca": "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] + '\\n\\n' }}{% else %}"
     "{{ 'Below is an instruction that describes a task. Write a response that appropriately completes the request.\\n\\n' }}{% endif %}"
-    + ROLE_LOOP + "{% if message['role'] == 'user' %}{{ '### Instruction:\\n' + message['content'] + '\\n\\n' }}{% elif message['role'] == 'assistant' %}"
-    "{{ '### Response:\\n' }}G{{ message['content'] + eos_token }}E{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '### Response:\\n' }}{% endif %}",
+    + ROLE_LOOP + "{% if message['role'] == 'user' %}{{ '### Instruction:\\n' + message['content'] + '\\n\\n' }}"
+    "{% elif message['role'] == 'assistant' %}"
+    "{{ '### Response:\\n' }}G{{ message['content'] + eos_token }}E{% endif %}{% endfor %}{% if add_generation_prompt %}"
+    "{{ '### Response:\\n' }}{% endif %}",
     "plain": "{{ bos_token }}" + ROLE_LOOP + "{% if message['role'] == 'assistant' %}G{{ message['content'] + eos_token }}E{% else %}"
     "{{ message['content'] + '\\n' }}{% endif %}{% endfor %}",
 }
 
 # As the models' authors publish them, where they differ from the above only in how they are written.
 PUBLISHED = {
-    "chatml, SmolLM2": ["chatml", "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou are a helpful "
-                        "AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+    "chatml, SmolLM2": ["chatml", "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+    "{{ '<|im_start|>system\nYou are a helpful "
+                        "AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}"
+                        "{% endif %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
                         "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"],
     "chatml, Qwen": ["chatml", """{%- if messages[0]['role'] == 'system' %}
     {{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}
@@ -132,11 +141,15 @@ PUBLISHED = {
 <|im_start|>assistant
 {% endif %}
 """],
-    "llama3": ["llama3", "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + message['role'] + "
-               "'<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}"
+    "llama3": ["llama3", "{% set loop_messages = messages %}{% for message in loop_messages %}"
+    "{% set content = '<|start_header_id|>' + message['role'] + "
+               "'<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"
+               "{% set content = bos_token + content %}{% endif %}"
                "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"],
-    "mistral, version 1": ["mistral", "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}"
-                           "{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token + ' ' }}{% else %}{{ raise_exception('no') }}{% endif %}{% endfor %}"],
+    "mistral, version 1": ["mistral", "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}"
+    "{{ '[INST] ' + message['content'] + ' [/INST]' }}"
+                           "{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token + ' ' }}{% else %}"
+                        "{{ raise_exception('no') }}{% endif %}{% endfor %}"],
     "mistral, version 3": ["mistral", """{%- if messages[0]["role"] == "system" %}
     {%- set system_message = messages[0]["content"] %}
     {%- set loop_messages = messages[1:] %}
@@ -156,12 +169,15 @@ PUBLISHED = {
     {%- endif %}
 {%- endfor %}
 """],
-    "gemma": ["gemma", "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{% for message in messages %}"
+    "gemma": ["gemma", "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
+    "{% endif %}{% for message in messages %}"
               "{% if (message['role'] == 'assistant') %}{% set role = 'model' %}{% else %}{% set role = message['role'] %}{% endif %}"
               "{{ '<start_of_turn>' + role + '\n' + message['content'] | trim + '<end_of_turn>\n' }}{% endfor %}"
               "{% if add_generation_prompt %}{{'<start_of_turn>model\n'}}{% endif %}"],
-    "phi3, begun": ["phi3", "{{ bos_token }}{% for message in messages %}{% if (message['role'] == 'user') %}{{'<|user|>' + '\n' + message['content'] + '<|end|>' + '\n' + "
-                    "'<|assistant|>' + '\n'}}{% elif (message['role'] == 'assistant') %}{{message['content'] + '<|end|>' + '\n'}}{% endif %}{% endfor %}"],
+    "phi3, begun": ["phi3", "{{ bos_token }}{% for message in messages %}"
+    "{% if (message['role'] == 'user') %}{{'<|user|>' + '\n' + message['content'] + '<|end|>' + '\n' + "
+                    "'<|assistant|>' + '\n'}}{% elif (message['role'] == 'assistant') %}{{message['content'] + '<|end|>' + '\n'}}"
+                    "{% endif %}{% endfor %}"],
     "phi3, by role": ["phi3", "{% for message in messages %}{{'<|' + message['role'] + '|>' + '\n' + message['content'] + '<|end|>\n' }}{% endfor %}"
                       "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% else %}{{ eos_token }}{% endif %}"],
 }
