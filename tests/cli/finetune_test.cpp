@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <stdexcept>
 
 #include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
@@ -132,6 +134,14 @@ TEST_F(FinetuneCommand, TextsAreData) {
   data = write("book.txt", text);
   const Json done = trained("book").back();
   EXPECT_LT(done["validation_loss"].get<double>(), done["validation_loss_before"].get<double>() - 0.1);
+}
+
+TEST_F(FinetuneCommand, BadLinesAreLeftOutWhereThatIsAskedFor) {
+  std::ofstream(data, std::ios::app) << "{broken\n";
+  expect_user_error(command("bad"), "line 25");
+  const Finished run = test::run_heddle(command("skipped", {"--skip-bad"}));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, "line 25")) << run.err;
 }
 
 TEST_F(FinetuneCommand, PreviewShowsWhatIsSeen) {

@@ -63,45 +63,77 @@ int64_t length_of(const Config& c, const BaseModel& base) {
 
 }  // namespace
 
+namespace {
+
+// Examples in the template's form, and as tokens.
+struct Encoded {
+  std::vector<data::ChatExample> examples;
+  std::vector<data::ChatTokens> tokens;
+};
+
+// Turns that the template does not take are refused, or with --skip-bad left out and counted.
+Encoded encode(const Config& c, std::vector<data::ChatExample> examples, const data::ChatTemplate& form,
+               const data::Tokenizer& tokenizer, std::vector<std::string>& remarks) {
+  Encoded made;
+  int64_t bad = 0;
+  std::string reason;
+  for (data::ChatExample& example : examples) {
+    try {
+      made.tokens.push_back(data::encode_chat(example, form, tokenizer, !c.model_value<Flag>("all_tokens")));
+      made.examples.push_back(std::move(example));
+    } catch (const ValueError& error) {
+      if (!c.data.skip_broken) throw;
+      if (bad++ == 0) reason = error.what();
+    }
+  }
+  if (bad > 0) remarks.push_back(fmt::format("[finetune] {} examples are left out, the first: {}", bad, reason));
+  return made;
+}
+
+// A book: its end is held out.
+ChatData split_text(const Config& c, const data::ChatTokens& all, std::vector<std::string> remarks) {
+  const double share = static_cast<double>(all.tokens.size()) * (1 - c.data.validation);
+  const auto keep = static_cast<std::ptrdiff_t>(std::llround(share));
+  const auto cut = [&](std::ptrdiff_t from, std::ptrdiff_t to) {
+    return data::ChatTokens{{all.tokens.begin() + from, all.tokens.begin() + to},
+                            {all.trained.begin() + from, all.trained.begin() + to},
+                            true};
+  };
+  const auto end = static_cast<std::ptrdiff_t>(all.tokens.size());
+  return {{cut(0, keep)}, {cut(keep, end)}, {}, std::move(remarks)};
+}
+
+// Up to the last answer.
+std::vector<int32_t> question_of(data::ChatExample example, const data::ChatTemplate& form,
+                                 const data::Tokenizer& tokenizer) {
+  while (!example.turns.empty() && example.turns.back().role == "assistant") example.turns.pop_back();
+  return data::encode_prompt(example.turns, form, tokenizer);
+}
+
+}  // namespace
+
 ChatData read_chat_data(const Config& c, const BaseModel& base) {
   if (c.data.path.empty())
     throw ValueError("[finetune] --data is missing: JSON lines of conversations, or a .txt file");
   data::ChatFile file = data::read_chat_file(c.data.path, {.skip_bad = c.data.skip_broken});
   const bool texts = file.form == "text";
   const data::ChatTemplate form = texts ? data::ChatTemplate::named("plain") : template_of(c, base);
-  ChatData made;
-  made.remarks = std::move(file.remarks);
-  std::vector<data::ChatTokens> all;
-  for (const data::ChatExample& example : file.examples)
-    all.push_back(data::encode_chat(example, form, *base.tokenizer, !c.model_value<Flag>("all_tokens")));
-  if (texts && all.size() == 1) {  // a book: its end is held out
-    const auto keep =
-        static_cast<size_t>(std::llround(static_cast<double>(all[0].tokens.size()) * (1 - c.data.validation)));
-    const auto cut = [&](size_t from, size_t to) {
-      const auto a = static_cast<std::ptrdiff_t>(from), b = static_cast<std::ptrdiff_t>(to);
-      return data::ChatTokens{{all[0].tokens.begin() + a, all[0].tokens.begin() + b},
-                              {all[0].trained.begin() + a, all[0].trained.begin() + b},
-                              true};
-    };
-    made.training.push_back(cut(0, keep));
-    made.validation.push_back(cut(keep, all[0].tokens.size()));
-    return made;
-  }
-  const auto count = static_cast<int64_t>(all.size());
+  std::vector<std::string> remarks = std::move(file.remarks);
+  Encoded all = encode(c, std::move(file.examples), form, *base.tokenizer, remarks);
+  if (texts && all.tokens.size() == 1) return split_text(c, all.tokens[0], std::move(remarks));
+  const auto count = static_cast<int64_t>(all.tokens.size());
   const auto held = static_cast<int64_t>(std::ceil(static_cast<double>(count) * c.data.validation));
   if (held < 1 || held >= count)
     throw ValueError(fmt::format("[finetune] --validation {} holds out {} of the {} examples of {}", c.data.validation,
                                  held, count, c.data.path));
   const std::vector<uint32_t> order = data::shuffled_order(count, static_cast<uint64_t>(c.run.seed), held_out_epoch);
-  std::vector<bool> is_held(all.size(), false);
+  std::vector<bool> is_held(all.tokens.size(), false);
   for (int64_t i = 0; i < held; ++i) is_held[order[static_cast<size_t>(i)]] = true;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (is_held[i] && made.prompt.empty() && !texts) {
-      std::vector<data::ChatTurn> turns = file.examples[i].turns;
-      while (!turns.empty() && turns.back().role == "assistant") turns.pop_back();
-      made.prompt = data::encode_prompt(turns, form, *base.tokenizer);
-    }
-    (is_held[i] ? made.validation : made.training).push_back(std::move(all[i]));
+  ChatData made{.remarks = std::move(remarks)};
+  for (size_t i = 0; i < all.tokens.size(); ++i) {
+    if (is_held[i] && made.prompt.empty() && !texts)
+      made.prompt = question_of(all.examples[i], form, *base.tokenizer);
+    (is_held[i] ? made.validation : made.training).push_back(std::move(all.tokens[i]));
   }
   return made;
 }

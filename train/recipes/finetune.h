@@ -24,9 +24,9 @@ namespace heddle::train {
 
 // The examples of a file as a model reads them.
 struct ChatData {
-  std::vector<data::ChatTokens> training, validation;
-  std::vector<int32_t> prompt;  // of a held-out example, for samples
-  std::vector<std::string> remarks;
+  std::vector<data::ChatTokens> training = {}, validation = {};
+  std::vector<int32_t> prompt = {};  // of a held-out example, for samples
+  std::vector<std::string> remarks = {};
 };
 // The template is that of model.template, or the model's own. The same share is held out for the same seed.
 ChatData read_chat_data(const Config& config, const BaseModel& base);
