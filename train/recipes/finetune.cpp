@@ -131,8 +131,7 @@ ChatData read_chat_data(const Config& c, const BaseModel& base) {
   for (int64_t i = 0; i < held; ++i) is_held[order[static_cast<size_t>(i)]] = true;
   ChatData made{.remarks = std::move(remarks)};
   for (size_t i = 0; i < all.tokens.size(); ++i) {
-    if (is_held[i] && made.prompt.empty() && !texts)
-      made.prompt = question_of(all.examples[i], form, *base.tokenizer);
+    if (is_held[i] && made.prompt.empty() && !texts) made.prompt = question_of(all.examples[i], form, *base.tokenizer);
     (is_held[i] ? made.validation : made.training).push_back(std::move(all.tokens[i]));
   }
   return made;
