@@ -170,6 +170,7 @@ TEST(RecipeOptionsRefused, WhatARecipeHasNoMeaningFor) {
       {"char-gpt", {{"data.mixup", "0.2"}, {"data.augment", "true"}, {"data.skip_broken", "true"}}},
       {"char-lstm", {{"data.mixup", "0.2"}}},
       {"gpt2", {{"data.mixup", "0.2"}}},
+      {"finetune", {{"data.mixup", "0.2"}, {"data.augment", "true"}, {"data.tokenizer", "t.json"}}},
   };
   EXPECT_EQ(refused.size(), recipes().size());
   for (const auto& [recipe, options] : refused) {

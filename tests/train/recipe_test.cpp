@@ -79,7 +79,7 @@ class Recipes : public testing::Test {
 TEST_F(Recipes, NamesAreKnown) {
   std::set<std::string> names;
   for (const Recipe& recipe : recipes()) EXPECT_TRUE(names.insert(recipe.name).second);
-  EXPECT_EQ(names.size(), 10u);
+  EXPECT_EQ(names.size(), 11u);
   EXPECT_TRUE(
       contains(thrown_text<ValueError>([] { find_recipe("mnist"); }), "unknown recipe 'mnist'; known: mnist-mlp, "));
   Config c = small("mnist-mlp", {{"model.hiden", "3"}});
