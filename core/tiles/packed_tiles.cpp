@@ -54,6 +54,9 @@ int64_t matmul_packed_iterations(const Bindings& tunables, int64_t depth) {
 }
 
 bool matmul_packed_grad_takes(const Caps& caps, int64_t depth) {
+  // AMD's compiler puts a lane's sums into memory (navi21, every type): on GPUs the weight is unpacked, as it is for
+  // products of many rows.
+  if (caps.machine() == Machine::simt) return false;
   if (caps.max_loop_iterations == UINT64_MAX) return true;
   const Bindings least{{"SCHEDULE", 0}, {"LANES", 64}, {"MR", 1}};
   return static_cast<uint64_t>(matmul_packed_grad_iterations(least, 1, depth)) <= caps.max_loop_iterations;

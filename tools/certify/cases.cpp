@@ -170,15 +170,6 @@ std::vector<Case> packed_cases() {
     add("packed_matmul", fmt::format("1x4096 4096x4096 {}", name), 1);
     add("packed_matmul", fmt::format("8x4096 4096x4096 {}", name), 8);
     add("unpack_blocks", fmt::format("4096x4096 {}", name), 256);
-    for (const int64_t rows : {1, 512}) {
-      cases.push_back(
-          {"packed_matmul_grad", fmt::format("{}x4096 4096x4096 {}", rows, name), [=](DeviceContext& device) {
-             const Tensor weight = matrix(device, packed_shape(Shape{4096, 4096}, type), DType::u8);
-             const Tensor g = matrix(device, {rows, 4096});
-             eval({weight, g});
-             eval({packed::input_grad(g, weight, type)});
-           }});
-    }
   }
   return cases;
 }
