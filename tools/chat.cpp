@@ -1,13 +1,16 @@
 // heddle chat: a conversation in the terminal.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/device/context.h"
 #include "heddle/data/chat_template.h"
@@ -68,7 +71,7 @@ class Conversation {
   // In steps, so that turns share their kernels.
   int64_t positions(int64_t needed) const {
     constexpr int64_t step = 512;
-    return std::min((needed + step - 1) / step * step, base_.network->options().context);
+    return std::min(round_up(needed, step), base_.network->options().context);
   }
 
   const ChatOptions& o_;

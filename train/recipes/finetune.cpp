@@ -1,9 +1,11 @@
 #include "heddle/train/recipes/finetune.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "heddle/core/base/error.h"
@@ -60,10 +62,6 @@ int64_t length_of(const Config& c, const BaseModel& base) {
     throw ValueError(fmt::format("[finetune] --length {}; the model reads 2 to {} tokens", length, most));
   return length;
 }
-
-}  // namespace
-
-namespace {
 
 // Examples in the template's form, and as tokens.
 struct Encoded {
