@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs all tests; ends with ctest's closing lines. Tests that had no device or no data to run on are
-# listed by name. Further arguments go to ctest, e.g.  tools/test.sh -L unit
+# listed by name; what failed cases said is shown once more, without what passed around them. Further arguments go to
+# ctest, e.g.  tools/test.sh -L unit
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,5 +19,9 @@ if grep -hE '^\[  SKIPPED \] [^ ]+ \(' build/release/Testing/Temporary/LastTest.
 else
   echo "skipped tests: none"
 fi
+# the log of all tests is long: what a failed case said stands at the end as well
+awk '/: Failure$/ {shown = 1} /^\[ +RUN/ {lines = 0} shown && lines++ < 30 {print substr($0, 1, 400)} /^\[  FAILED  \]/ {shown = 0}' \
+    build/release/Testing/Temporary/LastTest.log >build/release/failed.log 2>/dev/null
+[ -s build/release/failed.log ] && { echo "what failed:"; head -200 build/release/failed.log; }
 grep -A99 -E '^[0-9]+% tests passed' "$log" || true
 exit "$status"
