@@ -175,4 +175,11 @@ Tensor linear_cross_entropy(const Tensor& x, const Projection& head, const Tenso
   return linear_cross_entropy_of(x, head.weight, head.packed(), targets, options);
 }
 
+Tensor linear_log_probabilities(const Tensor& x, const Projection& head, const Tensor& targets,
+                                const LinearLogProbabilityOptions& o, Caller caller) {
+  const CallerScope scope(caller);
+  return -linear_cross_entropy_of(x, head.weight, head.packed(), targets,
+                                  {.reduction = Reduction::none, .ignore_index = o.ignore_index, .stretch = o.stretch});
+}
+
 }  // namespace heddle::nn

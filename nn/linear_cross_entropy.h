@@ -34,4 +34,12 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
 Tensor linear_cross_entropy(const Tensor& x, const Projection& head, const Tensor& targets,
                             const LinearCrossEntropyOptions& options = {}, Caller caller = Caller::current());
 
+struct LinearLogProbabilityOptions {
+  std::optional<int64_t> ignore_index;  // targets of this number have 0
+  int64_t stretch = 4096;               // classes at a time
+};
+// log softmax(x W^T)[target] of each target, (...), natural logarithm: the losses above, negated.
+Tensor linear_log_probabilities(const Tensor& x, const Projection& head, const Tensor& targets,
+                                const LinearLogProbabilityOptions& options = {}, Caller caller = Caller::current());
+
 }  // namespace heddle::nn

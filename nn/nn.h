@@ -40,6 +40,7 @@
 #include "heddle/nn/norm.h"
 #include "heddle/nn/optim.h"
 #include "heddle/nn/pool.h"
+#include "heddle/nn/preference_losses.h"
 #include "heddle/nn/projection.h"
 #include "heddle/nn/recurrent.h"
 #include "heddle/nn/schedule.h"

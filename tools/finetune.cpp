@@ -43,13 +43,20 @@ struct FinetuneOptions {
 // What the model will see of the first examples, without training.
 void show(const FinetuneOptions& o) {
   const train::Config config = o.config();
+  (void)train::FinetuneObjective::of(config);
   const train::BaseModel base = train::read_base_text(o.model);
   const train::ChatData data = train::read_chat_data(config, base);
   for (const std::string& remark : data.remarks) print_out(one_line(remark) + '\n');
   const auto count = std::min<size_t>(static_cast<size_t>(o.preview), data.training.size());
-  for (size_t i = 0; i < count; ++i)
-    print_out(fmt::format("--- example {}, {} tokens\n{}\n", i + 1, data.training[i].tokens.size(),
-                          data::preview(data.training[i], *base.tokenizer)));
+  const auto one = [&](size_t number, const char* what, const data::ChatTokens& tokens) {
+    print_out(fmt::format("--- example {}{}, {} tokens\n{}\n", number, what, tokens.tokens.size(),
+                          data::preview(tokens, *base.tokenizer)));
+  };
+  const bool is_of_pairs = !data.rejected_training.empty();
+  for (size_t i = 0; i < count; ++i) {
+    one(i + 1, is_of_pairs ? ", chosen" : "", data.training[i]);
+    if (is_of_pairs) one(i + 1, ", rejected", data.rejected_training[i]);
+  }
 }
 
 struct Row {
@@ -59,6 +66,8 @@ struct Row {
 
 constexpr Row model_rows[] = {
     {"--method", "model.method", "lora, qlora (blocks of a GGUF file stay packed), dora, or full: all weights"},
+    {"--objective", "model.objective", "sft: cross entropy of the answers; dpo, orpo: --data holds pairs of answers"},
+    {"--beta", "model.beta", "dpo: how much leaving the base costs; orpo: lambda, the weight of the odds' ratio (0.1)"},
     {"--rank", "model.rank", "Rank of the adapters (8)"},
     {"--alpha", "model.alpha", "The scale of the adapters is alpha / rank (16)"},
     {"--rank-stabilised", "model.rank_stabilised", "The scale is alpha / sqrt(rank)", "true"},
@@ -95,8 +104,9 @@ void add_finetune(Cli& cli) {
   o.options.add_to(*command, {"--alpha", "--skip-broken"});
   add_json_option(*command, o.json);
   command->footer(
-      "--data: JSON lines of conversations (OpenAI's messages, ShareGPT's, Alpaca's), or a .txt file. The run's folder "
-      "gets adapter/ for PEFT and adapter.gguf for llama.cpp.\nExample:\n  heddle finetune smollm2.gguf --data "
+      "--data: JSON lines of conversations (OpenAI's messages, ShareGPT's, Alpaca's), or a .txt file; for dpo and orpo "
+      "lines of {prompt, chosen, rejected}. The run's folder gets adapter/ for PEFT and adapter.gguf for "
+      "llama.cpp.\nExample:\n  heddle finetune smollm2.gguf --data "
       "chat.jsonl --steps 200 --device vulkan:0");
   command->callback([options, &cli] {
     if (options->preview > 0) return show(*options);

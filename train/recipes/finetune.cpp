@@ -1,21 +1,19 @@
 #include "heddle/train/recipes/finetune.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
 
+#include "heddle/autograd/autograd.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/functions/functions.h"
-#include "heddle/core/functions/nn/losses.h"
-#include "heddle/data/batcher.h"
-#include "heddle/data/chat.h"
+#include "heddle/data/chat_rows.h"
+#include "heddle/data/preference_rows.h"
 #include "heddle/nn/generate.h"
 #include "heddle/nn/language_model.h"
-#include "heddle/nn/linear_cross_entropy.h"
 #include "heddle/nn/lora_files.h"
 #include "heddle/train/recipes/batches.h"
 #include "heddle/train/recipes/recipes.h"
@@ -23,8 +21,6 @@
 namespace heddle::train {
 namespace {
 
-constexpr int64_t ignored = -100;  // PyTorch's number for targets that give no loss
-constexpr uint64_t held_out_epoch = 0;
 constexpr int64_t sample_tokens = 96, evaluation_tokens = 2048;
 
 const std::string& method_of(const Config& c) {
@@ -33,16 +29,6 @@ const std::string& method_of(const Config& c) {
     if (method == known) return method;
   }
   throw ValueError(fmt::format("[finetune] --method {} is none of lora, qlora, dora, full", method));
-}
-
-data::ChatTemplate template_of(const Config& c, const BaseModel& base) {
-  const std::string& name = c.model_value<Text>("template");
-  if (!name.empty()) return data::ChatTemplate::named(name);
-  if (const auto own = data::ChatTemplate::recognised(base.chat_template)) return *own;
-  throw ValueError(
-      fmt::format("[finetune] the model {}; give --template, one of {}",
-                  base.chat_template.empty() ? "brings no chat template" : "has a chat template that is unknown",
-                  fmt::join(data::ChatTemplate::names(), ", ")));
 }
 
 nn::LoraOptions lora_options(const Config& c) {
@@ -63,92 +49,41 @@ int64_t length_of(const Config& c, const BaseModel& base) {
   return length;
 }
 
-// Examples in the template's form, and as tokens.
-struct Encoded {
-  std::vector<data::ChatExample> examples;
-  std::vector<data::ChatTokens> tokens;
-};
-
-// Turns that the template does not take are refused, or with --skip-bad left out and counted.
-Encoded encode(const Config& c, std::vector<data::ChatExample> examples, const data::ChatTemplate& form,
-               const data::Tokenizer& tokenizer, std::vector<std::string>& remarks) {
-  Encoded made;
-  int64_t bad = 0;
-  std::string reason;
-  for (data::ChatExample& example : examples) {
-    try {
-      made.tokens.push_back(data::encode_chat(example, form, tokenizer, !c.model_value<Flag>("all_tokens")));
-      made.examples.push_back(std::move(example));
-    } catch (const ValueError& error) {
-      if (!c.data.skip_broken) throw;
-      if (bad++ == 0) reason = error.what();
-    }
+// While it lives, the network is the base alone.
+class WithoutAdapters {
+ public:
+  explicit WithoutAdapters(std::optional<nn::Lora>& adapters) : adapters_(adapters) {
+    if (adapters_) adapters_->enable(false);
   }
-  if (bad > 0) remarks.push_back(fmt::format("[finetune] {} examples are left out, the first: {}", bad, reason));
-  return made;
-}
+  ~WithoutAdapters() {
+    if (adapters_) adapters_->enable(true);
+  }
+  WithoutAdapters(const WithoutAdapters&) = delete;
+  WithoutAdapters& operator=(const WithoutAdapters&) = delete;
 
-// A book: its end is held out.
-ChatData split_text(const Config& c, const data::ChatTokens& all, std::vector<std::string> remarks) {
-  const double share = static_cast<double>(all.tokens.size()) * (1 - c.data.validation);
-  const auto keep = static_cast<std::ptrdiff_t>(std::llround(share));
-  const auto cut = [&](std::ptrdiff_t from, std::ptrdiff_t to) {
-    return data::ChatTokens{{all.tokens.begin() + from, all.tokens.begin() + to},
-                            {all.trained.begin() + from, all.trained.begin() + to},
-                            true};
-  };
-  const auto end = static_cast<std::ptrdiff_t>(all.tokens.size());
-  return {{cut(0, keep)}, {cut(keep, end)}, {}, std::move(remarks)};
-}
-
-// Up to the last answer.
-std::vector<int32_t> question_of(data::ChatExample example, const data::ChatTemplate& form,
-                                 const data::Tokenizer& tokenizer) {
-  while (!example.turns.empty() && example.turns.back().role == "assistant") example.turns.pop_back();
-  return data::encode_prompt(example.turns, form, tokenizer);
-}
+ private:
+  std::optional<nn::Lora>& adapters_;
+};
 
 }  // namespace
 
-ChatData read_chat_data(const Config& c, const BaseModel& base) {
-  if (c.data.path.empty())
-    throw ValueError("[finetune] --data is missing: JSON lines of conversations, or a .txt file");
-  data::ChatFile file = data::read_chat_file(c.data.path, {.skip_bad = c.data.skip_broken});
-  const bool texts = file.form == "text";
-  const data::ChatTemplate form = texts ? data::ChatTemplate::named("plain") : template_of(c, base);
-  std::vector<std::string> remarks = std::move(file.remarks);
-  Encoded all = encode(c, std::move(file.examples), form, *base.tokenizer, remarks);
-  if (texts && all.tokens.size() == 1) return split_text(c, all.tokens[0], std::move(remarks));
-  const auto count = static_cast<int64_t>(all.tokens.size());
-  const auto held = static_cast<int64_t>(std::ceil(static_cast<double>(count) * c.data.validation));
-  if (held < 1 || held >= count)
-    throw ValueError(fmt::format("[finetune] --validation {} holds out {} of the {} examples of {}", c.data.validation,
-                                 held, count, c.data.path));
-  const std::vector<uint32_t> order = data::shuffled_order(count, static_cast<uint64_t>(c.run.seed), held_out_epoch);
-  std::vector<bool> is_held(all.tokens.size(), false);
-  for (int64_t i = 0; i < held; ++i) is_held[order[static_cast<size_t>(i)]] = true;
-  ChatData made{.remarks = std::move(remarks)};
-  for (size_t i = 0; i < all.tokens.size(); ++i) {
-    if (is_held[i] && made.prompt.empty() && !texts) made.prompt = question_of(all.examples[i], form, *base.tokenizer);
-    (is_held[i] ? made.validation : made.training).push_back(std::move(all.tokens[i]));
-  }
-  return made;
-}
-
 Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext& device)
     : base_(std::move(base)),
+      objective_(FinetuneObjective::of(c)),
       packs_(c.model_value<Flag>("pack")),
       label_smoothing_(c.training.label_smoothing),
       base_path_(c.model_value<Text>("base")),
       prompt_(std::move(data.prompt)),
       remarks_(std::move(data.remarks)),
       device_(device) {
-  make_rows(data, c);
+  objective_.is_of_pairs() ? make_pairs(data, c) : make_rows(data, c);
   if (method_of(c) != "full") {
     adapters_.emplace(*base_.network, lora_options(c));
     const std::vector<std::string> paths = adapters_->paths();
     own_head_ = std::ranges::find(paths, "lm_head") != paths.end();
   }
+  if (!adapters_ && objective_.kind == FinetuneObjective::Kind::dpo)
+    reference_ = load_base_model(base_path_, false, device).network;
   own_head_ = own_head_ || base_.network->options().logit_cap > 0;
   const NoGradScope no_grad;
   loss_before_ = evaluate(c.data.limit_test).loss;
@@ -172,19 +107,56 @@ void Finetune::make_rows(const ChatData& data, const Config& c) {
   validation_ = held.dataset;
 }
 
-Tensor Finetune::loss_of(const std::vector<Tensor>& batch, double smoothing) {
-  nn::Llama& network = *base_.network;
-  const Tensor &tokens = batch.at(0), &targets = batch.at(1);
-  const Tensor features = network.features(tokens, packs_ ? batch.at(2) : Tensor());
-  if (!own_head_) {
-    return nn::linear_cross_entropy(features, network.head(), targets,
-                                    {.ignore_index = ignored, .label_smoothing = smoothing});
+void Finetune::make_pairs(const ChatData& data, const Config& c) {
+  const data::PreferenceRowsOptions options{.length = length_of(c, base_),
+                                            .drop_long = c.model_value<Flag>("drop_long")};
+  const data::PreferenceRows pairs = data::preference_rows(data.training, data.rejected_training, options),
+                             held = data::preference_rows(data.validation, data.rejected_validation, options);
+  if (const int64_t cut = pairs.cut + held.cut, dropped = pairs.dropped + held.dropped; cut + dropped > 0)
+    remarks_.push_back(fmt::format("[finetune] {} pairs are longer than {} tokens or say nothing: {} cut, {} dropped",
+                                   cut + dropped, options.length, cut, dropped));
+  remarks_.push_back(fmt::format("[finetune] {} pairs of rows of {} tokens, {} tokens give a loss", pairs.pairs,
+                                 options.length, pairs.trained));
+  data_ = {
+      .name = c.data.path, .dataset = data::first(pairs.dataset, c.data.limit_train), .tokens = 2 * options.length};
+  validation_ = held.dataset;
+}
+
+// The batch's tokens and targets are (B, 2, T).
+PreferenceLoss Finetune::pair_loss(const std::vector<Tensor>& batch, double smoothing) {
+  const int64_t pairs = batch.at(0).dim(0), length = batch[0].dim(2);
+  const std::vector<Tensor> rows{reshape(batch[0], {-1, length}), reshape(batch.at(1), {-1, length})};
+  const auto answers_of = [&](nn::Llama& network) {
+    const Tensor losses = token_losses(network, rows, own_head_, 0, Reduction::none);
+    return reshape(-sum(losses, {1}), {pairs, 2});
+  };
+  const Tensor answers = answers_of(*base_.network);
+  if (objective_.kind == FinetuneObjective::Kind::orpo) {
+    const Tensor counts = sum(cast(batch[1] != static_cast<double>(ignored_target), DType::f32), {2});
+    return preference_loss(objective_, answers / counts, {}, smoothing);
   }
-  const Tensor logits = network.projected(features);
-  CrossEntropyOptions options;
-  options.ignore_index = ignored;
-  options.label_smoothing = smoothing;
-  return cross_entropy(reshape(logits, {-1, logits.dim(2)}), flatten(targets), options);
+  const auto reference_of = [&] {
+    const NoGradScope no_grad;
+    const WithoutAdapters scope(adapters_);
+    return answers_of(reference_ ? *reference_ : *base_.network);
+  };
+  const Tensor reference = reference_of();
+  return preference_loss(objective_, answers, reference, smoothing);
+}
+
+Tensor Finetune::loss_of(const std::vector<Tensor>& batch, double smoothing) {
+  if (objective_.is_of_pairs()) return pair_loss(batch, smoothing).loss;
+  const std::vector<Tensor> rows(batch.begin(), batch.begin() + (packs_ ? 3 : 2));
+  return token_losses(*base_.network, rows, own_head_, smoothing, Reduction::mean);
+}
+
+std::vector<double> Finetune::measured(const std::vector<Tensor>& batch) {
+  if (objective_.is_of_pairs()) {
+    const PreferenceLoss lost = pair_loss(batch, 0);
+    return {static_cast<double>(batch.at(0).dim(0)), lost.loss.item(), lost.margin.item(), lost.accuracy.item()};
+  }
+  const double trained = heddle::sum(cast(batch.at(1) != static_cast<double>(ignored_target), DType::f32)).item();
+  return {trained, trained == 0 ? 0 : loss_of(batch, 0).item()};
 }
 
 Tensor Finetune::loss(const std::vector<Tensor>& batch) {
@@ -196,16 +168,22 @@ Tensor Finetune::loss(const std::vector<Tensor>& batch) {
 Evaluation Finetune::evaluate(int64_t limit) {
   base_.network->eval();
   const data::DatasetPtr rows = data::first(validation_, limit);
-  double sum = 0, count = 0;
-  for_each_batch(
-      rows, std::max<int64_t>(1, evaluation_tokens / data_.tokens), {}, device_, [&](const std::vector<Tensor>& batch) {
-        const double trained = heddle::sum(cast(batch.at(1) != static_cast<double>(ignored), DType::f32)).item();
-        if (trained == 0) return;
-        sum += loss_of(batch, 0).item() * trained;
-        count += trained;
-      });
-  const double loss = sum / count;
-  return {.split = "validation", .loss = loss, .examples = rows->size(), .metrics = {{"perplexity", std::exp(loss)}}};
+  std::vector<double> means;
+  double count = 0;
+  for_each_batch(rows, std::max<int64_t>(1, evaluation_tokens / data_.tokens), {}, device_,
+                 [&](const std::vector<Tensor>& batch) {
+                   const std::vector<double> found = measured(batch);
+                   means.resize(found.size() - 1);
+                   for (size_t i = 0; i < means.size(); ++i) means[i] += found[0] * found[i + 1];
+                   count += found[0];
+                 });
+  for (double& mean : means) mean /= count;
+  Evaluation made{.split = "validation", .loss = means.at(0), .examples = rows->size()};
+  if (objective_.is_of_pairs())
+    made.metrics = {{"reward_accuracy", means.at(2)}, {"reward_margin", means[1]}};
+  else
+    made.metrics = {{"perplexity", std::exp(made.loss)}};
+  return made;
 }
 
 Generated Finetune::generate() {
@@ -248,6 +226,8 @@ Recipe finetune() {
           .help = "a language model that there is, on conversations or texts (`heddle finetune`)",
           .model = {{"base", Text(), "the model: a GGUF file, or a folder of Hugging Face"},
                     {"method", Text("lora"), "lora, qlora (blocks stay packed), dora, full (all weights)"},
+                    {"objective", Text("sft"), "sft (cross entropy of answers), dpo, orpo (pairs of answers)"},
+                    {"beta", Number(0.1), "dpo: cost of leaving the base; orpo: weight of the odds' ratio"},
                     {"rank", Integer(8), "of the adapters"},
                     {"alpha", Number(16), "of the adapters, whose scale is alpha / rank"},
                     {"rank_stabilised", Flag(false), "the scale is alpha / sqrt(rank)"},
@@ -275,6 +255,7 @@ Recipe finetune() {
           .make = [](const TaskRequest& r) -> std::unique_ptr<Task> {
             const std::string& path = r.config.model_value<Text>("base");
             if (path.empty()) throw ValueError("[finetune] which model? heddle finetune MODEL --data FILE");
+            (void)FinetuneObjective::of(r.config);
             BaseModel base = load_base_model(path, method_of(r.config) == "qlora", r.device);
             ChatData data = read_chat_data(r.config, base);
             return std::make_unique<Finetune>(std::move(base), std::move(data), r.config, r.device);

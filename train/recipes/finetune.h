@@ -2,7 +2,8 @@
 //
 // Purpose: the task of `heddle finetune`. Examples are conversations or texts (data/chat.h) in rows of the length,
 // several short ones in a row, each seeing itself alone; the loss is that of the answers' tokens, by
-// nn::linear_cross_entropy(), so that no logits are stored. A share of the examples is held out. Invariants: what is
+// nn::linear_cross_entropy(), so that no logits are stored; or that of pairs of answers (nn/preference_losses.h). A
+// share of the examples is held out. Invariants: what is
 // saved is what is trained: adapters under PEFT's names, or the model's state; the run's folder gets adapter/ (PEFT's
 // files) and adapter.gguf (llama.cpp's), or the whole model's weights. Errors: ValueError and IoError of options, data
 // and model. Thread safety: none.
@@ -14,22 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "heddle/data/chat_rows.h"
-#include "heddle/data/chat_template.h"
 #include "heddle/nn/lora.h"
 #include "heddle/train/recipe.h"
 #include "heddle/train/recipes/base_model.h"
+#include "heddle/train/recipes/finetune_data.h"
+#include "heddle/train/recipes/finetune_objective.h"
 
 namespace heddle::train {
-
-// The examples of a file as a model reads them.
-struct ChatData {
-  std::vector<data::ChatTokens> training = {}, validation = {};
-  std::vector<int32_t> prompt = {};  // of a held-out example, for samples
-  std::vector<std::string> remarks = {};
-};
-// The template is that of model.template, or the model's own. The same share is held out for the same seed.
-ChatData read_chat_data(const Config& config, const BaseModel& base);
 
 class Finetune final : public Task {
  public:
@@ -46,10 +38,16 @@ class Finetune final : public Task {
 
  private:
   void make_rows(const ChatData& data, const Config& config);
+  void make_pairs(const ChatData& data, const Config& config);
+  PreferenceLoss pair_loss(const std::vector<Tensor>& batch, double smoothing);
   Tensor loss_of(const std::vector<Tensor>& batch, double smoothing);
+  // Of rows or pairs: their means over what the loss counts, its number in front.
+  std::vector<double> measured(const std::vector<Tensor>& batch);
 
   BaseModel base_;
   std::optional<nn::Lora> adapters_;  // none: all weights are trained
+  FinetuneObjective objective_;
+  std::shared_ptr<nn::Llama> reference_;  // of dpo where all weights are trained: the base as it was
   bool own_head_ = false;  // the last projection is one of its own: hooks act on it, or its logits are capped
   bool packs_;
   double label_smoothing_;
