@@ -1,7 +1,7 @@
 // Losses that learn from pairs of answers, of which the first is preferred: DPO and ORPO.
 //
-//   const Tensor tokens = nn::linear_log_probabilities(model.features(x), model.head(), targets, {.ignore_index =
-//   -100}); const Tensor answers = sum(tokens, {1});                                                       // (2 B)
+//   const Tensor tokens = nn::linear_log_probabilities(model.features(x), model.head(), y, {.ignore_index = -100});
+//   const Tensor answers = sum(tokens, {1});                                                       // (2 B)
 //   const Tensor loss = nn::dpo_loss(chosen, rejected, reference_chosen, reference_rejected, {.beta = 0.1});
 //
 // Purpose: functions of log-probabilities of whole answers, (B) each: logarithms of products over the answer's tokens

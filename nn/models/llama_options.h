@@ -5,6 +5,7 @@
 // Invariants: 0 and {} mean "as Llama has it". Errors: ValueError "[Llama] ..." of checked(). Thread safety: a value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -1,113 +1,30 @@
-// `heddle finetune` end to end on a small drawn model: lines, files, adapters in use again, runs that go on, bad input.
+// `heddle finetune` end to end on a small drawn model: lines, files, adapters in use again, runs that
+// go on.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
-#include <stdexcept>
+#include <map>
+#include <random>
+#include <set>
 
 #include "heddle/core/base/path.h"
-#include "heddle/core/device/context.h"
-#include "heddle/core/functions/random/generator.h"
-#include "heddle/io/safetensors.h"
-#include "heddle/nn/models/llama.h"
-#include "heddle/nn/parameter_options.h"
-#include "tests/cli/command_test.h"
-#include "tests/cli/user_error.h"
+#include "tests/cli/finetune_fixture.h"
+#include "tests/support/idx_files.h"
 
 namespace heddle {
 namespace {
 
 using Json = nlohmann::json;
 using test::contains;
-using test::expect_user_error;
 using test::Finished;
-using Words = std::vector<std::string>;
 
-class FinetuneCommand : public test::CommandTest {
- protected:
-  void SetUp() override {
-    std::string words, lines;
-    for (int i = 0; i < 24; ++i) {
-      const std::string question = fmt::format("what follows {}?", i), answer = fmt::format("{} follows {}.", i + 1, i);
-      words += question + answer;
-      lines += Json{{"instruction", question}, {"output", answer}}.dump() + "\n";
-    }
-    data = write("facts.jsonl", lines);
-    model = folder / "hf";
-    json({"tokenize", "train", write("words.txt", words), "--vocabulary", "280", "--out", model});
-    Generator generator{.seed = 3};
-    const nn::Llama drawn(
-        {.vocabulary = 280, .context = 128, .layers = 2, .heads = 2, .key_heads = 1, .width = 32, .hidden = 48},
-        {.device = device("reference:0"), .generator = &generator});
-    save_safetensors(model + "/model.safetensors", drawn.state_dict());
-    write("hf/config.json", Json{{"model_type", "llama"},
-                                 {"vocab_size", 280},
-                                 {"max_position_embeddings", 128},
-                                 {"num_hidden_layers", 2},
-                                 {"num_attention_heads", 2},
-                                 {"num_key_value_heads", 1},
-                                 {"hidden_size", 32},
-                                 {"intermediate_size", 48},
-                                 {"rms_norm_eps", 1e-5},
-                                 {"tie_word_embeddings", false}}
-                                .dump());
-  }
-  Words command(const std::string& out, Words more = {}) {
-    Words all = {"finetune", model,         "--data",       data,   "--template", "plain",      "--length", length,
-                 "--batch",  "2",           "--lr",         "1e-2", "--steps",    "12",         "--rank",   "4",
-                 "--device", "reference:0", "--validation", "0.1",  "--out",      folder / out, "--json"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  static std::vector<Json> lines(const Finished& run, const std::string& event) {
-    std::vector<Json> found;
-    size_t from = 0;
-    while (from < run.out.size()) {
-      const size_t end = run.out.find('\n', from);
-      const Json line = Json::parse(run.out.substr(from, end - from), nullptr, false);
-      if (!line.is_discarded() && line.value("event", "") == event) found.push_back(line);
-      from = end == std::string::npos ? run.out.size() : end + 1;
-    }
-    return found;
-  }
-  std::vector<Json> trained(const std::string& out, Words more = {}) {
-    const Finished run = test::run_heddle(command(out, std::move(more)));
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    std::vector<Json> steps = lines(run, "step"), done = lines(run, "done");
-    if (done.size() != 1) throw std::runtime_error("no last line: " + run.out + run.err);
-    steps.insert(steps.end(), done.begin(), done.end());
-    return steps;
-  }
-  // Pairs whose answers are preferred for what they say; every other one as messages.
-  void write_pairs() {
-    std::string lines;
-    for (int i = 0; i < 24; ++i) {
-      const std::string question = fmt::format("what follows {}?", i), good = fmt::format("{} follows {}.", i + 1, i);
-      const std::string bad = "what follows? what?";
-      Json pair{{"prompt", question}, {"chosen", good}, {"rejected", bad}};
-      if (i % 2 == 1) {
-        const auto turn = [](const char* role, const std::string& text) {
-          return Json{{"role", role}, {"content", text}};
-        };
-        pair = {{"prompt", Json::array({turn("user", question)})},
-                {"chosen", Json::array({turn("assistant", good)})},
-                {"rejected", Json::array({turn("assistant", bad)})}};
-      }
-      lines += pair.dump() + "\n";
-    }
-    data = write("pairs.jsonl", lines);
-    length = "48";
-  }
-  std::string said(Words more = {}) {
-    Words all = {"generate",        model,      "--device", "reference:0", "--prompt",
-                 "what follows 3?", "--tokens", "12",       "--greedy"};
-    all.insert(all.end(), more.begin(), more.end());
-    return json(all)["text"];
-  }
-
-  std::string data, model, length = "96";
-};
+using test::FinetuneCommand;
 
 TEST_F(FinetuneCommand, AdaptersLearnAndAreUsedAgain) {
   const std::vector<Json> run = trained("run");
@@ -148,6 +65,59 @@ TEST_F(FinetuneCommand, ARunThatGoesOnRepeatsTheLosses) {
   for (size_t i = 0; i < 7; ++i) EXPECT_EQ(steps[i]["loss"], whole[i + 5]["loss"]) << i;
 }
 
+// HEDDLE_TEST_KILLS and HEDDLE_TEST_KILL_DEVICE for more moments, and elsewhere.
+TEST_F(FinetuneCommand, KilledAtRandomMomentsItGoesOnExactly) {
+  const char* kills = std::getenv("HEDDLE_TEST_KILLS");
+  const char* where = std::getenv("HEDDLE_TEST_KILL_DEVICE");
+  const int wanted = kills != nullptr ? std::atoi(kills) : 2;
+  const auto arguments = [&](const std::string& out) {
+    Words all = command(out, {"--adapter-dropout", "0.1", "--checkpoint-every", "3"});
+    *(std::ranges::find(all, "--steps") + 1) = "24";
+    if (where != nullptr) *(std::ranges::find(all, "--device") + 1) = where;
+    return all;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  const Finished whole = test::run_heddle(arguments("whole"));
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  std::map<int64_t, double> expected;
+  for (const Json& step : lines(whole, "step")) expected[step["step"]] = step["loss"];
+  ASSERT_EQ(expected.size(), 24u);
+  const auto next = [&](const test::RunOptions& options) {
+    Words all = arguments("killed");
+    if (fs::exists(folder / "killed/config.toml"))
+      all.push_back("--resume");
+    else
+      std::filesystem::remove_all(folder.path() + "/killed");
+    return test::run_heddle(all, options);
+  };
+  std::mt19937 random(std::random_device{}());
+  int killed = 0;
+  for (int attempt = 0; killed < wanted && attempt < 10 * wanted; ++attempt) {
+    std::uniform_int_distribution<int64_t> moment(took.count() / 10, took.count());
+    const Finished run = next({.limit = std::chrono::milliseconds(moment(random))});
+    killed += run.signal == SIGKILL ? 1 : 0;
+    ASSERT_TRUE(run.signal == SIGKILL || run.exit_code == 0) << run.err;
+    if (run.exit_code == 0)
+      std::filesystem::remove_all(folder.path() + "/killed");  // it was faster: from the beginning
+  }
+  EXPECT_EQ(killed, wanted);
+  const Finished last = next({});
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  std::ifstream metrics(folder / "killed/metrics.jsonl");
+  std::set<int64_t> seen;
+  for (std::string line; std::getline(metrics, line);) {
+    const Json event = Json::parse(line);
+    if (event["event"] != "step") continue;
+    EXPECT_EQ(event["loss"].get<double>(), expected.at(event["step"])) << line;
+    seen.insert(event["step"].get<int64_t>());
+  }
+  EXPECT_EQ(seen.size(), expected.size());
+  for (const char* file : {"adapter/adapter_model.safetensors", "adapter.gguf"})
+    EXPECT_EQ(test::read_bytes(folder.path() + "/killed/" + file), test::read_bytes(folder.path() + "/whole/" + file))
+        << file;
+}
+
 TEST_F(FinetuneCommand, TextsAreData) {
   std::string text;
   for (int i = 0; i < 300; ++i) text += fmt::format("{} follows {}. ", i % 7 + 1, i % 7);
@@ -156,108 +126,11 @@ TEST_F(FinetuneCommand, TextsAreData) {
   EXPECT_LT(done["validation_loss"].get<double>(), done["validation_loss_before"].get<double>() - 0.1);
 }
 
-TEST_F(FinetuneCommand, BadLinesAreLeftOutWhereThatIsAskedFor) {
-  std::ofstream(data, std::ios::app) << "{broken\n";
-  expect_user_error(command("bad"), "line 25");
-  const Finished run = test::run_heddle(command("skipped", {"--skip-bad"}));
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(contains(run.err, "line 25")) << run.err;
-}
-
-TEST_F(FinetuneCommand, DpoPrefersChosenAnswers) {
-  write_pairs();
-  for (const Words& how : {Words{"--label-smoothing", "0.1", "--beta", "0.5"}, Words{"--targets", "*.v_proj,lm_head"},
-                           Words{"--method", "full", "--set", "optimizer.lr=2e-3"}}) {
-    Words all = how;
-    all.insert(all.end(), {"--objective", "dpo"});
-    SCOPED_TRACE(how[0]);
-    const Json done = trained("dpo" + how[0], all).back();
-    EXPECT_NEAR(done["validation_loss_before"].get<double>(), std::log(2.0), 1e-5);
-    EXPECT_LT(done["validation_loss"].get<double>(), std::log(2.0) - 0.02);
-    EXPECT_GT(done["validation_reward_margin"].get<double>(), 0.05);
-    EXPECT_EQ(done["validation_reward_accuracy"].get<double>(), 1);
-  }
-}
-
-TEST_F(FinetuneCommand, OrpoLearnsAndPrefersChosenAnswers) {
-  write_pairs();
-  const std::vector<Json> run = trained("orpo", {"--objective", "orpo", "--beta", "0.5"});
-  EXPECT_EQ(run[0]["tokens"], 2 * 2 * 48);
-  const Json& done = run.back();
-  EXPECT_LT(done["validation_loss"].get<double>(), done["validation_loss_before"].get<double>() - 0.1);
-  EXPECT_TRUE(done.contains("validation_reward_margin"));
-}
-
-TEST_F(FinetuneCommand, ARunOfDpoThatGoesOnRepeatsTheLosses) {
-  write_pairs();
-  const Words how{"--objective", "dpo", "--method", "full"};
-  const std::vector<Json> whole = trained("whole", how);
-  Words part = how;
-  part.insert(part.end(), {"--limit-steps", "5", "--checkpoint-every", "5"});
-  trained("cut", part);
-  const Finished rest = test::run_heddle({"resume", folder / "cut", "--limit-steps", "0", "--json"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.err;
-  const std::vector<Json> steps = lines(rest, "step");
-  ASSERT_EQ(steps.size(), 7u);
-  for (size_t i = 0; i < 7; ++i) EXPECT_EQ(steps[i]["loss"], whole[i + 5]["loss"]) << i;
-}
-
-TEST_F(FinetuneCommand, PreviewShowsBothAnswers) {
-  write_pairs();
-  const Finished run = test::run_heddle(command("none", {"--objective", "dpo", "--preview", "1"}));
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  for (const char* what : {"example 1, chosen", "example 1, rejected", "[[what follows? what?"})
-    EXPECT_TRUE(contains(run.out, what)) << run.out;
-}
-
-TEST_F(FinetuneCommand, BadPairsAreOneLine) {
-  const auto refused = [&](Words more, const std::string& text) {
-    expect_user_error(command("bad", std::move(more)), text);
-    EXPECT_FALSE(fs::exists(folder / "bad"));
-  };
-  refused({"--objective", "dpo"}, "line 1: there is no 'chosen'");
-  refused({"--objective", "ppo"}, "none of sft, dpo, orpo");
-  refused({"--beta", "0.3"}, "--beta 0.3 is for --objective dpo and orpo");
-  write_pairs();
-  refused({}, "'completion'");
-  refused({"--objective", "dpo", "--beta", "0"}, "--beta is 0; it must be above 0");
-  refused({"--objective", "dpo", "--all-tokens"}, "--all-tokens is for --objective sft");
-  refused({"--objective", "dpo", "--label-smoothing", "0.5"}, "it is below 0.5");
-  refused({"--objective", "orpo", "--label-smoothing", "0.1"}, "is for --objective sft and dpo");
-  Words all = command("bad", {"--objective", "dpo"});
-  *(std::ranges::find(all, std::string("--length")) + 1) = "2";
-  expect_user_error(all, "has two answers within 2");
-}
-
 TEST_F(FinetuneCommand, PreviewShowsWhatIsSeen) {
   const Finished run = test::run_heddle(command("none", {"--preview", "2"}));
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(contains(run.out, "what follows")) << run.out;
   EXPECT_FALSE(fs::exists(folder / "none"));
-}
-
-TEST_F(FinetuneCommand, BadInputIsOneLine) {
-  const auto refused = [&](Words more, const std::string& text) {
-    Words all = command("bad", std::move(more));
-    all.pop_back();
-    expect_user_error(all, text);
-    EXPECT_FALSE(fs::exists(folder / "bad"));
-  };
-  const auto last_wins = [&](const std::string& flag, const std::string& value, const std::string& text) {
-    Words all = command("bad");
-    *(std::ranges::find(all, flag) + 1) = value;
-    expect_user_error(all, text);
-  };
-  last_wins("--template", "nonsense", "chatml");
-  last_wins("--length", "1", "[finetune] --length 1");
-  last_wins("--length", "4096", "the model reads 2 to 128 tokens");
-  last_wins("--data", folder / "none.jsonl", "none.jsonl");
-  last_wins("--rank", "0", "[Lora]");
-  last_wins("--data", write("broken.jsonl", "{\"instruction\": \"a\"\n"), "broken.jsonl");
-  refused({"--method", "magic", "--json"}, "lora, qlora, dora, full");
-  refused({"--method", "qlora", "--json"}, "only blocks of a GGUF file stay packed");
-  refused({"--targets", "*.nothing", "--json"}, "fits '*.nothing'");
-  expect_user_error({"finetune", folder / "nowhere", "--data", data}, "neither a GGUF file");
 }
 
 }  // namespace

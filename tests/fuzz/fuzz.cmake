@@ -29,7 +29,7 @@ set(readers
   io/atomic_file.cpp io/file_bytes.cpp core/base/ggml_types.cpp io/gguf.cpp io/gguf_reader.cpp io/inflate.cpp
   io/model_parts.cpp io/model_upgrade.cpp io/pickle.cpp io/read_file.cpp io/safetensors.cpp io/safetensors_header.cpp io/sha256.cpp
   io/torch_archive.cpp io/write_gguf.cpp io/write_model_parts.cpp io/zip.cpp
-  nn/language_model.cpp nn/models/config_reader.cpp nn/models/llama_families.cpp nn/models/llama_options.cpp
+  nn/language_model.cpp nn/lora_files.cpp nn/models/config_reader.cpp nn/models/llama_families.cpp nn/models/llama_options.cpp
   nn/models/rotary.cpp runtime/golden.cpp runtime/model_image.cpp
   tools/report_run.cpp
   train/checkpoint.cpp train/config.cpp train/early_stopping.cpp train/model_file.cpp train/run_state.cpp

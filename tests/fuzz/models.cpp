@@ -1,5 +1,6 @@
 // Readers of models that others made: `.heddle` and its parts, GGUF, PyTorch.
 #include <algorithm>
+#include <filesystem>
 #include <vector>
 
 #include "heddle/core/base/error.h"
@@ -8,6 +9,7 @@
 #include "heddle/io/torch_archive.h"
 #include "heddle/io/write_gguf.h"
 #include "heddle/io/write_model_parts.h"
+#include "heddle/nn/lora_files.h"
 #include "heddle/runtime/golden.h"
 #include "heddle/runtime/model_image.h"
 #include "tests/fuzz/seed_files.h"
@@ -99,10 +101,30 @@ void torch(Bytes input) {
   read_all(test::torch_archive(file, std::string(64, '\1')));
 }
 
+// A folder of PEFT: its configuration up to a NUL, its tensors behind it. What is read and written again is the same.
+void adapter(Bytes input) {
+  static nn::Llama model = adapted_model();
+  const std::string folder = scratch_folder() + "/adapter", copy = scratch_folder() + "/adapter-copy";
+  std::filesystem::create_directories(folder);
+  const std::string_view all = text_of(input);
+  const size_t cut = std::min(all.find('\0'), all.size());
+  write_scratch(folder + "/adapter_config.json", std::string(all.substr(0, cut)));
+  write_scratch(folder + "/adapter_model.safetensors", std::string(all.substr(std::min(cut + 1, all.size()))));
+  const nn::Lora read = nn::load_peft(folder, model);
+  nn::save_peft(copy, read);
+  const nn::Lora again = nn::load_peft(copy, model);
+  require(again.paths() == read.paths() && again.scale() == read.scale(), "adapter: the copy differs");
+}
+
 }  // namespace
 
 std::vector<Target> model_targets() {
   return {
+      {"adapter",
+       adapter,
+       adapter_seeds,
+       {"\"peft_type\":\"LORA\"", "\"r\":", "\"lora_alpha\":", "\"use_dora\":true", "\"use_rslora\":true", "null",
+        "1e308", "2147483647", "lora_A.weight", "base_model.model.", "rank_pattern", std::string_view("\0", 1)}},
       {"model_parts",
        model_parts,
        model_parts_seeds,

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "heddle/nn/models/llama.h"
+
 namespace heddle::fuzz {
 
 using Seeds = std::vector<std::string>;
@@ -47,9 +49,14 @@ Seeds model_image_seeds();
 Seeds golden_seeds();
 Seeds gguf_seeds();
 Seeds torch_seeds();
+Seeds adapter_seeds();
 
 // {"token": number, ...} of the 256 bytes, as in vocab.json.
 std::string byte_vocabulary();
+// What adapters are read for.
+nn::Llama adapted_model();
+// A file of that name in scratch_folder().
+std::string scratch(const char* name);
 void write_scratch(const std::string& path, const std::string& content);
 
 }  // namespace heddle::fuzz

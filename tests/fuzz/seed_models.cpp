@@ -4,14 +4,23 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/device/context.h"
 #include "heddle/io/write_gguf.h"
 #include "heddle/io/write_model_parts.h"
+#include "heddle/nn/lora_files.h"
 #include "heddle/runtime/golden.h"
 #include "heddle/runtime/model_image.h"
 #include "tests/fuzz/seed_files.h"
+#include "tests/fuzz/target.h"
 #include "tests/support/torch_file.h"
 
 namespace heddle::fuzz {
+
+nn::Llama adapted_model() {
+  const nn::LlamaOptions tiny{
+      .vocabulary = 4, .context = 4, .layers = 1, .heads = 1, .key_heads = 1, .width = 4, .hidden = 4};
+  return nn::Llama(tiny, {.device = device("null:0")});
+}
 
 Seeds model_parts_seeds() {
   const std::vector<uint8_t> weights(70, 3);
@@ -83,6 +92,20 @@ Seeds torch_seeds() {
   const std::string turned = test::torch_state({.sizes = {3, 2}, .strides = {1, 3}, .offset = 2}, {"a", "b.weight"});
   const std::string storage(64, '\1');
   return {test::torch_state(), turned, test::torch_archive(turned, storage), test::legacy_torch_file(turned, storage)};
+}
+
+// adapter_config.json up to a NUL, adapter_model.safetensors behind it.
+Seeds adapter_seeds() {
+  Seeds seeds;
+  for (const nn::LoraOptions& options :
+       {nn::LoraOptions{.rank = 2, .targets = {"*"}},
+        nn::LoraOptions{.rank = 1, .alpha = 0.5, .rank_stabilised = true, .dora = true, .targets = {"*.q_proj"}}}) {
+    nn::Llama model = adapted_model();
+    nn::save_peft(scratch("adapter-seed"), nn::Lora(model, options), "base");
+    seeds.push_back(read_back(scratch("adapter-seed/adapter_config.json")) + '\0' +
+                    read_back(scratch("adapter-seed/adapter_model.safetensors")));
+  }
+  return seeds;
 }
 
 }  // namespace heddle::fuzz

@@ -46,7 +46,7 @@ std::vector<Target> array_targets();   // safetensors, npy, npz, idx, png, jpeg,
 std::vector<Target> text_targets();    // tokenizers, configurations, transforms, JSON
 std::vector<Target> kernel_targets();  // kernel files, expressions, user texts, einsum, tuning tables, caches
 std::vector<Target> run_targets();     // checkpoints, run state, reports
-std::vector<Target> model_targets();   // .heddle, GGUF, PyTorch
+std::vector<Target> model_targets();   // .heddle, GGUF, PyTorch, adapters
 std::vector<Target> dlpack_targets();  // arrays of others
 std::vector<Target> onnx_targets();    // ONNX; only where the library reads it
 

@@ -72,17 +72,20 @@ void tokenizer_json(Bytes input) {
 // Lines of conversations and of preferences; what is read becomes tokens and rows.
 void chat(Bytes input) {
   static const auto bytes = data::BpeTokenizer::train("to be", {.vocabulary = 257});
-  const auto form = data::ChatTemplate::named("alpaca");
   try {
     data::parse_preferences(text_of(input), "input.jsonl", {.skip_bad = true});
   } catch (const IoError&) {
   }
-  std::vector<data::ChatTokens> tokens;
-  for (const auto& example : data::parse_chat_file(text_of(input), "input.jsonl", {.skip_bad = true}).examples) {
-    tokens.push_back(data::encode_chat(example, form, *bytes));
-    data::preview(tokens.back(), *bytes);
+  const data::ChatFile file = data::parse_chat_file(text_of(input), "input.jsonl", {.skip_bad = true});
+  for (const std::string_view name : {"alpaca", "plain"}) {  // the forms without special tokens
+    const auto form = data::ChatTemplate::named(name);
+    std::vector<data::ChatTokens> tokens;
+    for (const data::ChatExample& example : file.examples) {
+      tokens.push_back(data::encode_chat(example, form, *bytes));
+      data::preview(tokens.back(), *bytes);
+    }
+    data::chat_rows(tokens, {.length = 64});
   }
-  data::chat_rows(tokens, {.length = 64});
 }
 
 void chat_template(Bytes input) { data::ChatTemplate::recognised(text_of(input)); }

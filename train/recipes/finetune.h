@@ -3,10 +3,9 @@
 // Purpose: the task of `heddle finetune`. Examples are conversations or texts (data/chat.h) in rows of the length,
 // several short ones in a row, each seeing itself alone; the loss is that of the answers' tokens, by
 // nn::linear_cross_entropy(), so that no logits are stored; or that of pairs of answers (nn/preference_losses.h). A
-// share of the examples is held out. Invariants: what is
-// saved is what is trained: adapters under PEFT's names, or the model's state; the run's folder gets adapter/ (PEFT's
-// files) and adapter.gguf (llama.cpp's), or the whole model's weights. Errors: ValueError and IoError of options, data
-// and model. Thread safety: none.
+// share of the examples is held out. Invariants: what is saved is what is trained: adapters under PEFT's names, or the
+// model's state; the run's folder gets adapter/ (PEFT's files) and adapter.gguf (llama.cpp's), or the whole model's
+// weights. Errors: ValueError and IoError of options, data and model. Thread safety: none.
 #pragma once
 
 #include <cstdint>
