@@ -78,6 +78,7 @@ constexpr Row model_rows[] = {
     {"--drop-long", "model.drop_long", "Leave out examples longer than a row, instead of cutting them", "true"},
     {"--all-tokens", "model.all_tokens", "The loss is of all tokens, not of the answers alone", "true"},
     {"--template", "model.template", "Chat template, where the model's own is unknown or missing"},
+    {"--recompute", "model.recompute", "Compute blocks again for gradients: less memory, more time", "true"},
     {"--skip-bad", "data.skip_broken", "Leave out lines that cannot be read, and count them", "true"},
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "heddle/core/device/context.h"
+#include "heddle/core/graph/checkpoint.h"
 #include "heddle/nn/init.h"
 #include "heddle/nn/models/parts.h"
 #include "heddle/nn/sizes.h"
@@ -81,7 +82,10 @@ Tensor Llama::features(const Tensor& tokens, const Tensor& segments) {
     const Tensor apart = unsqueeze(segments, 2) != unsqueeze(segments, 1);  // (B, T, T)
     hidden = unsqueeze(where(apart, -std::numeric_limits<double>::infinity(), zeros_like(cast(apart, DType::f32))), 1);
   }
-  for (LlamaBlock& block : blocks_) x = hidden.defined() ? block.within(x, hidden) : block(x);
+  for (LlamaBlock& block : blocks_) {
+    const auto pass = [&](const Tensor& in) { return hidden.defined() ? block.within(in, hidden) : block(in); };
+    x = checkpoints_ ? checkpoint(pass, x) : pass(x);
+  }
   return norm_(x);
 }
 

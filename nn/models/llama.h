@@ -35,6 +35,9 @@ class Llama : public Module {
   Tensor features(const Tensor& tokens, const Tensor& segments = {});
   Tensor projected(const Tensor& features);  // the logits
   Projection head() const { return head_.empty() ? embed_tokens_ : head_[0]; }
+  // Whether features() has each block computed again for its gradient instead of keeping what it computed
+  // (core/graph/checkpoint.h): the same values in less memory and more time. At first it has not.
+  void checkpoint_blocks(bool on = true) { checkpoints_ = on; }
 
   // An empty cache of this model's context, or of fewer positions.
   KvCache make_cache(int64_t batch = 1, int64_t context = 0) const;
@@ -50,6 +53,7 @@ class Llama : public Module {
   Tensor logits_of_last(const Tensor& x);
 
   LlamaOptions options_;
+  bool checkpoints_ = false;
   Projection embed_tokens_;
   std::vector<LlamaBlock> blocks_;
   LlamaNorm norm_;

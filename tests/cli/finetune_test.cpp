@@ -118,6 +118,15 @@ TEST_F(FinetuneCommand, KilledAtRandomMomentsItGoesOnExactly) {
         << file;
 }
 
+TEST_F(FinetuneCommand, BlocksComputedAgainGiveTheSameLosses) {
+  const std::vector<Json> kept = trained("kept", {"--limit-steps", "3"}),
+                          again = trained("again", {"--limit-steps", "3", "--recompute"});
+  ASSERT_EQ(kept.size(), 4u);
+  ASSERT_EQ(again.size(), 4u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(kept[i]["loss"], again[i]["loss"]) << i;
+  EXPECT_LT(again[3]["peak_device_bytes"].get<int64_t>(), kept[3]["peak_device_bytes"].get<int64_t>());
+}
+
 TEST_F(FinetuneCommand, TextsAreData) {
   std::string text;
   for (int i = 0; i < 300; ++i) text += fmt::format("{} follows {}. ", i % 7 + 1, i % 7);
