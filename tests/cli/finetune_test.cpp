@@ -14,6 +14,7 @@
 #include "heddle/nn/parameter_options.h"
 #include "tests/cli/command_test.h"
 #include "tests/cli/user_error.h"
+#include "tests/support/packed_blocks.h"
 
 namespace heddle {
 namespace {
@@ -173,6 +174,34 @@ TEST_F(FinetuneCommand, BadInputIsOneLine) {
   refused({"--method", "qlora", "--json"}, "only blocks of a GGUF file stay packed");
   refused({"--targets", "*.nothing", "--json"}, "fits '*.nothing'");
   expect_user_error({"finetune", folder / "nowhere", "--data", data}, "neither a GGUF file");
+}
+
+TEST_F(FinetuneCommand, MergedModelsSayTheSame) {
+  trained("run");
+  const std::string adapter = folder / "run/adapter", hf = folder / "merged", gguf = folder / "merged.gguf";
+  const std::string wanted = said({"--adapter", adapter});
+  const auto exported = [&](const std::string& out, Words more) {
+    more.insert(more.begin(), {"export", model, "--adapter", adapter, "-o", out, "--device", "reference:0"});
+    return json(more);
+  };
+  EXPECT_EQ(exported(hf, {})["tensors"], (Json{{"F32", 21}}));
+  EXPECT_EQ(json({"generate", hf, "--device", "reference:0", "--prompt", "what follows 3?", "--tokens", "12",
+                  "--greedy"})["text"],
+            wanted);
+  // The tokenizer is this library's own, which no GGUF file names.
+  expect_user_error({"export", model, "-o", gguf, "--type", "f32"}, "save a folder instead");
+  EXPECT_FALSE(fs::exists(gguf));
+  test::TinyLlamaFile(GgmlType::q4_1).write(gguf);
+  const std::string half = folder / "half.gguf";
+  EXPECT_EQ(json({"export", gguf, "-o", half, "--type", "f16", "--device", "reference:0"})["tensors"],
+            (Json{{"F32", 5}, {"F16", 15}}));
+  expect_user_error({"export", model, "-o", hf}, "is no empty folder");
+  expect_user_error({"export", model, "-o", gguf, "--type", "q5_k"}, "--type q5_k is none of f32");
+  expect_user_error({"export", model, "-o", folder / "m.onnx"}, "a .gguf file or a folder");
+  expect_user_error({"export", model, "-o", folder / "new", "--type", "q4_0"}, "f32, f16 or bf16");
+  expect_user_error({"export", gguf, "-o", folder / "new"}, "is written as a .gguf file");
+  expect_user_error({"export", gguf, "-o", gguf}, "is the model itself");
+  expect_user_error({"export", "mlp", "-o", "m.onnx", "--adapter", adapter}, "--adapter and --type are for");
 }
 
 }  // namespace
