@@ -43,8 +43,8 @@ def program(given, folder):
     if not (library / "libllama.so").exists():
         fail(f"{library}/libllama.so is not there: build llama.cpp's target llama first")
     sources, here = pathlib.Path(given.llama), pathlib.Path(__file__).parent
-    run(["c++", "-std=c++17", "-O2", str(here / "llama" / "greedy.cpp"), f"-I{sources}/include", f"-I{sources}/ggml/include",
-         f"-L{library}", "-lllama", "-lggml", "-lggml-base", f"-Wl,-rpath,{library}", "-o", out])
+    run(["c++", "-std=c++17", "-O2", str(here / "llama" / "greedy.cpp"), f"-I{sources}/include",
+         f"-I{sources}/ggml/include",f"-L{library}", "-lllama", "-lggml", "-lggml-base", f"-Wl,-rpath,{library}", "-o", out])
     return out
 
 
