@@ -13,38 +13,12 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/shortened.h"
 #include "heddle/data/pipeline_tokenizer.h"
+#include "heddle/data/tokenizers/gguf_kinds.h"
 #include "heddle/data/tokenizers/pipeline.h"
 #include "heddle/data/tokenizers/scored_merges.h"
 
 namespace heddle::data {
 namespace {
-
-// What a name in "tokenizer.ggml.pre" stands for.
-struct ByteKind {
-  std::string_view name;
-  WordRule words = WordRule::gpt2;
-  bool digits_apart = false, composed = false;
-  bool whole_words = false;  // a word that is a token stays whole
-  bool begins = false;       // unless the file says otherwise
-};
-constexpr std::array<ByteKind, 13> byte_kinds = {{
-    {"gpt-2"},
-    {"gpt2"},
-    {"smollm", WordRule::gpt2, true},
-    {"starcoder", WordRule::gpt2, true},
-    {"refact", WordRule::gpt2, true},
-    {"command-r", WordRule::gpt2, true},
-    {"llama-bpe", WordRule::llama3, false, false, true, true},
-    {"llama3", WordRule::llama3, false, false, true, true},
-    {"llama-v3", WordRule::llama3, false, false, true, true},
-    {"qwen2", WordRule::qwen2, false, true},
-    {"deepseek-r1-qwen", WordRule::qwen2, false, true},
-    {"tekken", WordRule::tekken, false, false, true, true},
-    {"gpt-4o", WordRule::gpt4o},
-}};
-
-// "tokenizer.ggml.token_type".
-enum class TokenType : uint8_t { normal = 1, unknown, control, user_defined, unused, byte };
 
 constexpr const char* mark = "\u2581";  // SentencePiece's, for a space
 

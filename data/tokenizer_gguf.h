@@ -14,6 +14,7 @@
 
 #include "heddle/data/tokenizer.h"
 #include "heddle/io/gguf.h"
+#include "heddle/io/write_gguf.h"
 
 namespace heddle::data {
 
@@ -23,5 +24,9 @@ struct GgufTokenizer {
   bool begins = false;                // whether a text begins with `begin`
 };
 GgufTokenizer tokenizer_of(const Gguf& file, const std::string& path);
+
+// The reverse, into a file's metadata, for a model of `vocabulary` tokens; those that the tokenizer has not are written
+// as unused ones. Written are pairs of bytes under the rules above; ValueError "[gguf] ..." for other tokenizers.
+void add_tokenizer(GgufWriter& writer, const Tokenizer& tokenizer, int64_t vocabulary);
 
 }  // namespace heddle::data

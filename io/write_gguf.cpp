@@ -100,15 +100,26 @@ void GgufWriter::add(std::string_view key, const GgufValue& value) {
 }
 
 void GgufWriter::add_tensor(std::string_view name, GgmlType type, const Shape& shape, std::span<const uint8_t> blocks) {
+  append({std::string(name), type, shape, blocks, {}, blocks.size()});
+}
+
+void GgufWriter::add_made_tensor(std::string_view name, GgmlType type, const Shape& shape, MakeBlocks make) {
+  const GgmlBlock& block = block_of(type);
+  const uint64_t bytes = static_cast<uint64_t>(shape.numel()) / block.elements * block.bytes;
+  append({std::string(name), type, shape, {}, std::move(make), bytes});
+}
+
+void GgufWriter::append(Tensor tensor) {
+  const auto& [name, type, shape, blocks, make, bytes] = tensor;
   const GgmlBlock& block = block_of(type);
   const int64_t inner = shape.rank() > 0 ? shape.dim(-1) : 1;
   const auto numel = static_cast<uint64_t>(shape.numel());
-  if (shape.rank() > 4 || inner % block.elements != 0 || blocks.size() % block.bytes != 0 ||
-      blocks.size() / block.bytes != numel / block.elements)
-    throw ValueError(fmt::format("[GgufWriter] tensor '{}': {} bytes are not {} of {}", shortened(name), blocks.size(),
+  if (shape.rank() > 4 || inner % block.elements != 0 || bytes % block.bytes != 0 ||
+      bytes / block.bytes != numel / block.elements)
+    throw ValueError(fmt::format("[GgufWriter] tensor '{}': {} bytes are not {} of {}", shortened(name), bytes,
                                  shape.str(), block.name));
   check_name(name, names_);
-  tensors_.push_back({std::string(name), type, shape, blocks});
+  tensors_.push_back(std::move(tensor));
 }
 
 // All before the blocks.
@@ -125,7 +136,7 @@ Bytes GgufWriter::front() const {
     for (int axis = tensor.shape.rank(); axis-- > 0;) put(out, static_cast<uint64_t>(tensor.shape[axis]));
     put(out, static_cast<uint32_t>(tensor.type));
     put(out, at);
-    at = round_up(at + tensor.blocks.size(), alignment_);
+    at = round_up(at + tensor.bytes, alignment_);
   }
   out.resize(round_up(out.size(), static_cast<size_t>(alignment_)));
   return out;
@@ -137,8 +148,13 @@ void GgufWriter::write_all(const Put& put) const {
   put(std::span<const uint8_t>(front()));
   const Bytes zeros(static_cast<size_t>(alignment_));
   for (const Tensor& tensor : tensors_) {
-    put(tensor.blocks);
-    const uint64_t bytes = tensor.blocks.size();
+    const Bytes made = tensor.make ? tensor.make() : Bytes{};
+    const std::span<const uint8_t> blocks = tensor.make ? made : tensor.blocks;
+    const uint64_t bytes = tensor.bytes;
+    if (blocks.size() != bytes)
+      throw ValueError(fmt::format("[GgufWriter] tensor '{}': {} bytes were made, expected {}", shortened(tensor.name),
+                                   blocks.size(), bytes));
+    put(blocks);
     put(std::span(zeros).first(static_cast<size_t>(round_up(bytes, alignment_) - bytes)));
   }
 }

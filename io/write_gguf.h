@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -36,6 +37,10 @@ class GgufWriter {
   // `blocks` must live until the file is written.
   void add_tensor(std::string_view name, GgmlType type, const Shape& shape, std::span<const uint8_t> blocks);
 
+  // The same of blocks that are made when the file is written, and let go behind it.
+  using MakeBlocks = std::function<std::vector<uint8_t>()>;
+  void add_made_tensor(std::string_view name, GgmlType type, const Shape& shape, MakeBlocks make);
+
   std::vector<uint8_t> bytes() const;
   void write(const std::string& path) const;
 
@@ -52,7 +57,10 @@ class GgufWriter {
     GgmlType type;
     Shape shape;
     std::span<const uint8_t> blocks;
+    MakeBlocks make;  // null: `blocks`
+    uint64_t bytes = 0;
   };
+  void append(Tensor tensor);
   std::vector<uint8_t> metadata_;
   uint64_t entries_ = 0;
   std::set<std::string, std::less<>> keys_, names_;

@@ -240,6 +240,14 @@ StateDict Lora::merged_state() const {
   return state;
 }
 
+Tensor Lora::merged_weight(const std::string& path) const {
+  const NoGradScope no_grad;
+  for (const Target& target : shared_->targets) {
+    if (target.path == path) return cast(target.adapter.merged(), DType::f32);
+  }
+  throw ValueError(fmt::format("[Lora] '{}' is not adapted", path));
+}
+
 void Lora::merge() {
   for (const Target& target : shared_->targets) {
     const auto& packed = target.adapter.matrix.packed;

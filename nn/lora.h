@@ -63,6 +63,9 @@ class Lora : public Module {
   // The model's state with the adapters in its weights: names and dtypes are the model's, but packed weights, adapted
   // or not, are f32 (out, in).
   StateDict merged_state() const;
+  // That weight of one adapted module, in f32, for those who write a model tensor by tensor. ValueError for a path that
+  // is not adapted.
+  Tensor merged_weight(const std::string& path) const;
   // Adds the adapters to the model's weights and switches them off. ValueError where a weight is packed: load
   // merged_state() into a model in floating point.
   void merge();

@@ -1,4 +1,4 @@
-// heddle export: a trained model, or a known one, as a .onnx file.
+// heddle export: a trained model, or a known one, as a .onnx file; language models are tools/export_language.h's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "heddle/nn/models/known.h"
 #include "heddle/train/recipe.h"
 #include "tools/cli.h"
+#include "tools/export_language.h"
 #if HEDDLE_HAS_ONNX
 #include "heddle/onnx/export.h"
 #include "tools/import_model.h"
@@ -23,7 +24,7 @@ namespace heddle::tools {
 namespace {
 
 struct ExportCommand {
-  std::string model, output, shape, weights, example, device;
+  std::string model, output, shape, weights, example, device, adapter, type;
   int opset = 17;
   bool plain = false, external = false, json = false;
 };
@@ -144,14 +145,26 @@ void run(const ExportCommand&) {
 }  // namespace
 
 void add_export(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("export", "Write a trained model as a .onnx file, for other programs");
+  CLI::App* command = cli.app.add_subcommand(
+      "export", "Write a trained model as a .onnx file, or a language model with its adapter as .gguf or a folder");
   auto options = std::make_shared<ExportCommand>();
   ExportCommand& o = *options;
   command
       ->add_option("model", o.model,
-                   "Folder of a run, or its model.safetensors or a checkpoint; or a model of `heddle summary`")
+                   "Folder of a run, or its model.safetensors or a checkpoint; or a model of `heddle summary`; or a "
+                   "language model: a GGUF file, or a folder of Hugging Face")
       ->required();
-  command->add_option("-o,--output", o.output, "The .onnx file")->required()->type_name("FILE");
+  command
+      ->add_option("-o,--output,--out", o.output,
+                   "The .onnx file; of a language model the .gguf file, or a folder that is empty or not there")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--adapter", o.adapter,
+                      "Folder of PEFT with adapters (heddle finetune), merged into a language model's weights");
+  command->add_option(
+      "--type", o.type,
+      "Of a language model's matrices: f32, f16, bf16, and in a .gguf file q8_0, q6_k, q4_k, q4_1, q4_0; "
+      "default: the base's, of a folder as .gguf f16");
   command->add_option("--opset", o.opset, "Version of ONNX's ops, 17 to 21")->capture_default_str();
   command->add_option("--shape", o.shape,
                       "Sizes of the input, such as 'N,3,224,224': numbers, or names of those that vary");
@@ -171,8 +184,16 @@ void add_export(Cli& cli) {
       "its\n"
       "classes or tokenizer, are stored as the file's properties. An op that ONNX lacks is named, with its count, and\n"
       "nothing is written.\n"
-      "Example:\n  heddle export runs/mnist-cnn -o digits.onnx\n  heddle export runs/char-gpt -o gpt.onnx --shape N,T");
-  command->callback([options] { run(*options); });
+      "Example:\n  heddle export runs/mnist-cnn -o digits.onnx\n  heddle export runs/char-gpt -o gpt.onnx --shape N,T\n"
+      "  heddle export smollm2.gguf --adapter runs/finetune/adapter --type q4_k -o merged.gguf");
+  command->callback([options] {
+    const ExportCommand& given = *options;
+    if (is_language_model(given.model))
+      return export_language_model({given.model, given.adapter, given.output, given.type, given.device, given.json});
+    if (!given.adapter.empty() || !given.type.empty())
+      throw ValueError("[export] --adapter and --type are for a GGUF file or a folder of Hugging Face");
+    run(given);
+  });
 }
 
 }  // namespace heddle::tools

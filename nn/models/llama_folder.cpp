@@ -142,6 +142,12 @@ void LlamaFolder::check_tensors() const {
   if (!other.empty()) fail(fmt::format("tensors are no f32, f16 or bf16: {}", fmt::join(other, ", ")));
 }
 
+const TensorBytes& LlamaFolder::stored(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) fail(fmt::format("it has no tensor {}", shortened(name)));
+  return *found->second.tensor;
+}
+
 Llama LlamaFolder::load(DeviceRef device) const {
   DeviceContext& where = device.context();
   const std::map<std::string, StoredWeight> weights = stored_weights(config_.options, config_.fused);

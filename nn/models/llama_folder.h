@@ -36,6 +36,8 @@ class LlamaFolder {
   LlamaFolder& operator=(LlamaFolder&&) = default;
   // Tokens that end a text are those of generation_config.json, where that file has some.
   const LlamaConfig& config() const { return config_; }
+  // A tensor by the name that the files have for it; a view of the mapped file. IoError for one that is not there.
+  const TensorBytes& stored(const std::string& name) const;
   // In evaluation mode.
   Llama load(DeviceRef device = {}) const;
 

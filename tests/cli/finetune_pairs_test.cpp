@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
+#include "heddle/core/base/path.h"
 #include "tests/cli/finetune_fixture.h"
+#include "tests/cli/user_error.h"
 
 namespace heddle {
 namespace {
 
-namespace fs = std::filesystem;
 using test::contains;
 using test::expect_user_error;
 using test::Finished;

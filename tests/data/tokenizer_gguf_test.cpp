@@ -205,5 +205,25 @@ TEST(GgufTokenizer, RefusesListsThatDoNotFit) {
           "whole number");
 }
 
+TEST(GgufTokenizer, WhatIsWrittenIsReadAgain) {
+  for (const char* pre : {"gpt-2", "smollm", "llama-bpe", "qwen2", "tekken", "gpt-4o"}) {
+    test::TinyLlamaFile tiny;
+    tiny.texts["tokenizer.ggml.pre"] = pre;
+    const auto read = data::tokenizer_of(Gguf::of(FileBytes::of(tiny.bytes()), "tiny"), "tiny");
+    GgufWriter writer;
+    data::add_tokenizer(writer, *read.tokenizer, 270);
+    writer.add("tokenizer.ggml.eos_token_id", uint32_t{260});
+    const Gguf written = Gguf::of(FileBytes::of(writer.bytes()), "written");
+    EXPECT_EQ(written.at("tokenizer.ggml.pre").as_text(), pre);
+    EXPECT_EQ(written.at("tokenizer.ggml.tokens").size(), 270u);
+    const auto again = data::tokenizer_of(written, "written");
+    for (const char* text : {"the thane's 1234 an", "<|begin|>then 5\n\n the", "TheAn  th"}) {
+      for (const auto how : {data::SpecialTokens::as_text, data::SpecialTokens::recognised})
+        EXPECT_EQ(again.tokenizer->encode(text, how), read.tokenizer->encode(text, how)) << pre << text;
+    }
+    EXPECT_EQ(again.tokenizer->ends().before, read.tokenizer->ends().before) << pre;
+  }
+}
+
 }  // namespace
 }  // namespace heddle::tests
