@@ -244,14 +244,22 @@ Tensor in_pairs(const Tensor& rows, int64_t heads) {
 
 }  // namespace
 
-void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOptions& options) {
-  if (lora.options().dora)
-    throw ValueError("[gguf] adapters of DoRA have no form in GGUF; save merged_state() as a model instead");
+std::string lacks_gguf(const Lora& lora, const std::string& architecture) {
+  if (lora.options().dora) return "adapters of DoRA have no form in GGUF; export the merged model instead";
+  if (architecture == "phi3") return "adapters of Phi 3 have no form in GGUF, where projections of an input are one";
+  return {};
+}
+
+void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOptions& options,
+                       const std::string& architecture) {
+  if (const std::string why = lacks_gguf(lora, architecture); !why.empty())
+    throw ValueError(fmt::format("[gguf] {}", why));
+  const bool paired = architecture == "llama";
   const NoGradScope no_grad;
   const StateDict state = lora.state_dict();
   const auto rank = static_cast<double>(lora.options().rank);
   GgufWriter writer;
-  writer.add("general.architecture", "llama");
+  writer.add("general.architecture", architecture);
   writer.add("general.type", "adapter");
   writer.add("adapter.type", "lora");
   // llama.cpp divides by the rank.
@@ -259,13 +267,12 @@ void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOpt
   std::map<std::string, std::pair<Shape, std::vector<uint8_t>>> tensors;  // live until the file is written
   for (const std::string& module : lora.paths()) {
     const std::string name = gguf_name(module);
-    if (name.empty())
-      throw ValueError(fmt::format("[gguf] {} is adapted, which llama.cpp's Llama has no name for", module));
+    if (name.empty()) throw ValueError(fmt::format("[gguf] {} is adapted, which llama.cpp has no name for", module));
     const std::string ours = fmt::format("{}{}", prefix, module);
     const Tensor a = state.at(ours + ".lora_A.weight");
     Tensor b = state.at(ours + ".lora_B.weight");
-    if (name.ends_with(".attn_q")) b = in_pairs(b, options.heads);
-    if (name.ends_with(".attn_k")) b = in_pairs(b, options.key_heads);
+    if (paired && name.ends_with(".attn_q")) b = in_pairs(b, options.heads);
+    if (paired && name.ends_with(".attn_k")) b = in_pairs(b, options.key_heads);
     tensors[name + ".weight.lora_a"] = {a.shape(), a.to_bytes()};
     tensors[name + ".weight.lora_b"] = {b.shape(), b.to_bytes()};
   }

@@ -21,9 +21,13 @@ void save_peft(const std::string& folder, const Lora& lora, const std::string& b
 // differ between layers.
 Lora load_peft(const std::string& folder, const Module& model);
 
-// A GGUF file of type "adapter", in f32: `llama-cli --lora FILE`. B's rows of queries and keys are put into GGUF's
-// order, as those of the weights (nn/models/llama_gguf.h). ValueError for DoRA, which llama.cpp has not, and for
-// adapted modules that its Llama has not.
-void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOptions& options);
+// A GGUF file of type "adapter", in f32: `llama-cli --lora FILE`. `architecture` is the base's name in GGUF, without
+// which llama.cpp does not take it. For llama B's rows of queries and keys are put into GGUF's order, as those of the
+// weights (nn/models/llama_gguf.h). ValueError for adapters with lacks_gguf(), and for adapted modules that llama.cpp
+// has no name for.
+void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOptions& options,
+                       const std::string& architecture = "llama");
+// Why such adapters have no form in GGUF; empty: they have one.
+std::string lacks_gguf(const Lora& lora, const std::string& architecture);
 
 }  // namespace heddle::nn

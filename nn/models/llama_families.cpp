@@ -170,19 +170,20 @@ void read_gemma3(const ConfigReader& c, LlamaConfig& config) {
 
 struct Family {
   const char* name;
-  const char* activation;  // of the MLP's gate
-  bool tied;               // where the file does not say, as the next
-  int64_t head_size;       // 0: width / heads
+  const char* architecture;  // its name in GGUF
+  const char* activation;    // of the MLP's gate
+  bool tied;                 // where the file does not say, as the next
+  int64_t head_size;         // 0: width / heads
   void (*read)(const ConfigReader& c, LlamaConfig& config);
 };
 constexpr std::array families = {
-    Family{"gemma2", "gelu_pytorch_tanh", true, 256, read_gemma2},
-    Family{"gemma3_text", "gelu_pytorch_tanh", true, 256, read_gemma3},
-    Family{"llama", "silu", false, 0, read_llama},
-    Family{"mistral", "silu", false, 0, read_mistral},
-    Family{"phi3", "silu", false, 0, read_phi3},
-    Family{"qwen2", "silu", false, 0, read_qwen2},
-    Family{"qwen3", "silu", false, 128, read_qwen3},
+    Family{"gemma2", "gemma2", "gelu_pytorch_tanh", true, 256, read_gemma2},
+    Family{"gemma3_text", "gemma3", "gelu_pytorch_tanh", true, 256, read_gemma3},
+    Family{"llama", "llama", "silu", false, 0, read_llama},
+    Family{"mistral", "llama", "silu", false, 0, read_mistral},
+    Family{"phi3", "phi3", "silu", false, 0, read_phi3},
+    Family{"qwen2", "qwen2", "silu", false, 0, read_qwen2},
+    Family{"qwen3", "qwen3", "silu", false, 128, read_qwen3},
 };
 
 // Families that are alike in name, and why they are not read.
@@ -240,6 +241,7 @@ LlamaConfig llama_config(std::string_view text, const std::string& path) {
   const Family& family = family_of(c);
   refuse_unread(c, family);
   LlamaConfig config;
+  config.architecture = family.architecture;
   config.options.tied = c.flag("tie_word_embeddings", family.tied);
   const std::vector<int32_t> begin = c.tokens("bos_token_id");
   if (!begin.empty()) config.begin = begin[0];

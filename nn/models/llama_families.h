@@ -21,6 +21,7 @@ namespace heddle::nn {
 
 struct LlamaConfig {
   LlamaOptions options;
+  std::string architecture;      // its name in GGUF
   bool fused = false;            // projections of an input stand in one matrix: qkv_proj and gate_up_proj
   std::optional<int32_t> begin;  // the token in front of a text
   std::vector<int32_t> ends;     // tokens behind it

@@ -226,6 +226,25 @@ TEST(LoraFiles, GgufAdaptersHaveItsNamesAndOrder) {
   }
 }
 
+// The others' rows lie in GGUF as they do here.
+TEST(LoraFiles, GgufAdaptersOfOtherFamiliesKeepTheirRows) {
+  const test::TemporaryFolder folder;
+  nn::Llama model = make();
+  const nn::Lora lora = adapters(model, {.rank = 4, .targets = {"*.q_proj", "*.k_proj"}});
+  const nn::StateDict state = lora.state_dict();
+  for (const char* architecture : {"qwen2", "qwen3", "gemma2", "gemma3"}) {
+    nn::save_gguf_adapter(folder / "a.gguf", lora, tiny, architecture);
+    const Gguf file = Gguf::read(folder / "a.gguf");
+    EXPECT_EQ(file.at("general.architecture").as_text(), architecture);
+    for (const auto& [theirs, name] : {std::pair("blk.0.attn_q.weight.lora_b", "layers.0.self_attn.q_proj"),
+                                       std::pair("blk.1.attn_k.weight.lora_b", "layers.1.self_attn.k_proj")}) {
+      EXPECT_EQ(file.find_tensor(theirs)->dequantised(),
+                state.at(std::string("base_model.model.model.") + name + ".lora_B.weight").to_vector<float>());
+    }
+  }
+  expect_error<ValueError>([&] { nn::save_gguf_adapter(folder / "b.gguf", lora, tiny, "phi3"); }, {"Phi 3"});
+}
+
 TEST(LoraFiles, GgufAdaptersRefuseWhatLlamaCppHasNot) {
   const test::TemporaryFolder folder;
   nn::Llama model = make();

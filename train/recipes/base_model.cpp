@@ -23,13 +23,18 @@ void check_path(const std::string& path) {
 
 BaseModel text_of(const Gguf& file, const std::string& path) {
   const data::GgufTokenizer read = data::tokenizer_of(file, path);
-  BaseModel base{nullptr, read.tokenizer, data::chat_template_of(file), {}};
+  BaseModel base{nullptr,
+                 read.tokenizer,
+                 data::chat_template_of(file),
+                 {},
+                 std::string(file.at("general.architecture").as_text())};
   if (read.end) base.ends.push_back(*read.end);
   return base;
 }
 
 BaseModel text_of(const nn::LlamaFolder& folder, const std::string& path) {
-  return {nullptr, data::load_tokenizer(path), data::chat_template_of_folder(path), folder.config().ends};
+  return {nullptr, data::load_tokenizer(path), data::chat_template_of_folder(path), folder.config().ends,
+          folder.config().architecture};
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ struct BaseModel {
   data::TokenizerPtr tokenizer;
   std::string chat_template;  // the model's own text; empty: it has none
   std::vector<int32_t> ends;  // tokens each of which ends an answer
+  std::string architecture;   // its name in GGUF
 };
 
 // A GGUF file, or a folder of Hugging Face with config.json, safetensors and tokenizer.json. `packed`: blocks of a GGUF

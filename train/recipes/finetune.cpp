@@ -81,6 +81,8 @@ Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext
     adapters_.emplace(*base_.network, lora_options(c));
     const std::vector<std::string> paths = adapters_->paths();
     own_head_ = std::ranges::find(paths, "lm_head") != paths.end();
+    if (const std::string why = nn::lacks_gguf(*adapters_, base_.architecture); !why.empty())
+      remarks_.push_back(fmt::format("[finetune] there will be no adapter.gguf: {}", why));
   }
   if (!adapters_ && objective_.kind == FinetuneObjective::Kind::dpo)
     reference_ = load_base_model(base_path_, false, device).network;
@@ -209,7 +211,8 @@ void Finetune::write_beside(const std::string& folder) {
   if (!adapters_) return;
   adapter_path_ = folder + "/adapter";
   nn::save_peft(adapter_path_, *adapters_, base_path_);
-  if (!adapters_->options().dora) nn::save_gguf_adapter(folder + "/adapter.gguf", *adapters_, base_.network->options());
+  if (nn::lacks_gguf(*adapters_, base_.architecture).empty())
+    nn::save_gguf_adapter(folder + "/adapter.gguf", *adapters_, base_.network->options(), base_.architecture);
 }
 
 std::vector<Figure> Finetune::figures() const {
