@@ -16,7 +16,8 @@ inline constexpr int64_t few_packed_rows = 8;  // of the left operand; more have
 // The number of a type of blocks in the bodies (BLOCKS).
 int64_t block_number(GgmlType type);
 
-// Whether so many rows of x, of `depth` elements, are multiplied with blocks that a kernel unpacks: on a CPU, any.
+// Whether so many rows of x, of `depth` elements, are multiplied with blocks that a kernel unpacks: any on a GPU and on
+// a CPU driver of OpenCL.
 bool matmul_packed_pays(const Caps& caps, int64_t rows, int64_t depth);
 Bindings pick_matmul_packed(const Caps& caps, GgmlType type, int64_t rows, int64_t columns, int64_t depth);
 // Of the work item with the most, all loops together.

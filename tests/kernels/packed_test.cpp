@@ -67,12 +67,15 @@ TEST_P(PackedTest, Products) {
          {Bindings{{"SCHEDULE", 0}, {"LANES", 8}, {"MR", 2}, {"NR", 1}},
           Bindings{{"SCHEDULE", 0}, {"LANES", 32}, {"MR", 1}, {"NR", 4}},
           Bindings{{"SCHEDULE", 1}, {"MR", 1}, {"NR", 16}}, Bindings{{"SCHEDULE", 1}, {"MR", 4}, {"NR", 4}},
-          Bindings{{"SCHEDULE", 2}, {"MR", 2}, {"MB", 2}, {"NR", 32}, {"KS", 2}, {"VW", 4}}}) {
+          Bindings{{"SCHEDULE", 2}, {"MR", 2}, {"MB", 2}, {"NR", 32}, {"KS", 2}, {"VW", 4}},
+          Bindings{{"SCHEDULE", 3}, {"LANES", 64}, {"MR", 1}, {"NR", 64}},
+          Bindings{{"SCHEDULE", 3}, {"LANES", 64}, {"MR", 4}, {"NR", 64}}}) {
       for (const int64_t blocks : depths) {
         const int64_t k = blocks * block_of(type).elements;
         multiply(type, schedule, 1, 1, k);
         multiply(type, schedule, 3, 37, k);
         multiply(type, schedule, 5, 16, k);
+        if (schedule.at("SCHEDULE") == 3) multiply(type, schedule, 35, 131, k);
       }
     }
   }
@@ -83,7 +86,8 @@ TEST_P(PackedTest, Gradients) {
     for (const Bindings& schedule :
          {Bindings{{"SCHEDULE", 0}, {"LANES", 8}, {"MR", 2}}, Bindings{{"SCHEDULE", 0}, {"LANES", 64}, {"MR", 1}},
           Bindings{{"SCHEDULE", 1}, {"MR", 1}, {"MB", 1}, {"NB", 16}, {"NS", 2}},
-          Bindings{{"SCHEDULE", 1}, {"MR", 4}, {"MB", 2}, {"NB", 32}, {"NS", 4}}}) {
+          Bindings{{"SCHEDULE", 1}, {"MR", 4}, {"MB", 2}, {"NB", 32}, {"NS", 4}},
+          Bindings{{"SCHEDULE", 2}, {"LANES", 64}, {"MR", 1}}, Bindings{{"SCHEDULE", 2}, {"LANES", 64}, {"MR", 2}}}) {
       for (const int64_t blocks : {1, 3}) {
         const int64_t k = blocks * block_of(type).elements;
         multiply(type, schedule, 1, 1, k, true);

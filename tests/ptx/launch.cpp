@@ -68,7 +68,9 @@ class Grid {
 
   void work() {
     const uint64_t count = blocks();
-    static thread_local Block block;  // its registers are kept for the next launch
+    // Its registers are kept for the next launch. Never destroyed: what is pending when a process ends runs after the
+    // values of its thread are gone.
+    static thread_local Block& block = *new Block;
     bool begun = false;
     for (uint64_t i = next_++; i < count && !failed_; i = next_++) {
       if (!begun) block.begin(program_, shape_, parameters_, memory_, number_);

@@ -154,7 +154,7 @@ std::vector<Case> linalg_cases() {
   return cases;
 }
 
-// Products with weights that stay packed; "unpack_blocks" is what many rows of x take.
+// Products with weights that stay packed.
 std::vector<Case> packed_cases() {
   std::vector<Case> cases;
   for (const GgmlType type : {GgmlType::q4_0, GgmlType::q4_1, GgmlType::q8_0, GgmlType::q4_k, GgmlType::q6_k}) {
@@ -169,7 +169,21 @@ std::vector<Case> packed_cases() {
     };
     add("packed_matmul", fmt::format("1x4096 4096x4096 {}", name), 1);
     add("packed_matmul", fmt::format("8x4096 4096x4096 {}", name), 8);
-    add("unpack_blocks", fmt::format("4096x4096 {}", name), 256);
+    add("packed_matmul", fmt::format("512x4096 4096x4096 {}", name), 512);
+    for (const int64_t rows : {1, 512}) {
+      cases.push_back(
+          {"packed_matmul_grad", fmt::format("{}x4096 4096x4096 {}", rows, name), [=](DeviceContext& device) {
+             const Tensor weight = matrix(device, packed_shape(Shape{4096, 4096}, type), DType::u8);
+             const Tensor g = matrix(device, {rows, 4096});
+             eval({weight, g});
+             eval({packed::input_grad(g, weight, type)});
+           }});
+    }
+    cases.push_back({"unpack_blocks", fmt::format("4096x4096 {}", name), [=](DeviceContext& device) {
+                       const Tensor weight = matrix(device, packed_shape(Shape{4096, 4096}, type), DType::u8);
+                       eval({weight});
+                       eval({unpack_blocks(weight, type)});
+                     }});
   }
   return cases;
 }

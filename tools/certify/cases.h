@@ -1,8 +1,8 @@
 // What is certified: for each body of shaders/ the calls that reach it, with the tiles that its picker chooses for a
 // device, and a training step of each recipe.
 //
-// Invariants: names of bodies are those of `heddle kernel`, names of recipes those of `heddle train`; every body that
-// a GPU is given has a case (tests/cli/certify_test.cpp). Thread safety: none.
+// Invariants: names of bodies are those of `heddle kernel`, names of recipes those of `heddle train`; every body of the
+// build has a case (tests/cli/certify_test.cpp). Thread safety: none.
 #pragma once
 
 #include <functional>

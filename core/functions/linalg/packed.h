@@ -18,7 +18,7 @@ Shape packed_shape(const Shape& elements, GgmlType type);
 Tensor unpack_blocks(const Tensor& blocks, GgmlType type, Caller caller = Caller::current());
 
 // x W^T for x (..., K) and packed W (N, bytes of K elements): (..., N) f32. A few rows of x are multiplied with what a
-// kernel unpacks in registers; many with W unpacked. Has a gradient by x, whose kernel unpacks in registers.
+// kernel unpacks in registers, many with panels or shared tiles that it unpacks. So has the gradient by x.
 Tensor matmul_packed(const Tensor& x, const Tensor& blocks, GgmlType type, Caller caller = Caller::current());
 
 // x (..., K) as GGML rounds it to 8 bits before it multiplies it with such blocks: stretches of 32 elements (256 beside
