@@ -25,6 +25,7 @@
 #include "heddle/io/read_file.h"
 #include "heddle/nn/language_model.h"
 #include "heddle/nn/lora_files.h"
+#include "heddle/nn/models/llama_digest.h"
 #include "heddle/nn/models/llama_folder.h"
 #include "heddle/nn/models/llama_gguf.h"
 #include "heddle/train/model_file.h"
@@ -55,6 +56,14 @@ struct LoadedModel {
 
 bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
 
+// The base is recognised before its norms are rounded.
+void finish(const Options& o, nn::Llama& model, LoadedModel& loaded) {
+  data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
+  const std::string digest = o.adapter.empty() ? "" : nn::digest_of(model);
+  if (!o.precision.empty()) model.to(parse_dtype(o.precision));
+  if (!o.adapter.empty()) loaded.adapters.emplace(nn::load_peft(o.adapter, model, digest)).eval();
+}
+
 // Blocks stay packed unless a precision is asked for; where the device reads the host's memory, in the mapped file.
 LoadedModel load_gguf(const Options& o, DeviceContext& device) {
   const Gguf file = Gguf::map(o.model);
@@ -65,9 +74,7 @@ LoadedModel load_gguf(const Options& o, DeviceContext& device) {
   LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.tokenizer->ends().before};
   if (read.end) loaded.ends.push_back(*read.end);
   if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
-  data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
-  if (!o.precision.empty()) model->to(parse_dtype(o.precision));
-  if (!o.adapter.empty()) loaded.adapters.emplace(nn::load_peft(o.adapter, *model)).eval();
+  finish(o, *model, loaded);
   return loaded;
 }
 
@@ -80,9 +87,7 @@ LoadedModel load_folder(const Options& o, DeviceContext& device) {
                      {},
                      folder.config().ends};
   loaded.before = loaded.tokenizer->ends().before;
-  data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
-  if (!o.precision.empty()) model->to(parse_dtype(o.precision));
-  if (!o.adapter.empty()) loaded.adapters.emplace(nn::load_peft(o.adapter, *model)).eval();
+  finish(o, *model, loaded);
   return loaded;
 }
 

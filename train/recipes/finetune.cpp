@@ -15,6 +15,7 @@
 #include "heddle/nn/generate.h"
 #include "heddle/nn/language_model.h"
 #include "heddle/nn/lora_files.h"
+#include "heddle/nn/models/llama_digest.h"
 #include "heddle/train/recipes/batches.h"
 #include "heddle/train/recipes/recipes.h"
 
@@ -210,7 +211,7 @@ Metadata Finetune::metadata() const {
 void Finetune::write_beside(const std::string& folder) {
   if (!adapters_) return;
   adapter_path_ = folder + "/adapter";
-  nn::save_peft(adapter_path_, *adapters_, base_path_);
+  nn::save_peft(adapter_path_, *adapters_, base_path_, nn::digest_of(*base_.network));
   if (nn::lacks_gguf(*adapters_, base_.architecture).empty())
     nn::save_gguf_adapter(folder + "/adapter.gguf", *adapters_, base_.network->options(), base_.architecture);
 }
