@@ -31,12 +31,6 @@ struct ChatOptions {
   nn::GenerateOptions how = {.tokens = 512, .temperature = 0.7, .top_p = 0.95};
 };
 
-data::ChatTemplate template_of(const ChatOptions& o, const train::BaseModel& base) {
-  if (!o.form.empty()) return data::ChatTemplate::named(o.form);
-  if (const auto own = data::ChatTemplate::recognised(base.chat_template)) return *own;
-  throw ValueError(fmt::format("[chat] {} brings no chat template that is known; give --template", o.model));
-}
-
 class Conversation {
  public:
   Conversation(const ChatOptions& o, const train::BaseModel& base, data::ChatTemplate form)
@@ -82,10 +76,10 @@ class Conversation {
 
 int run(const ChatOptions& o) {
   DeviceContext& device = open_device(o.device, true);
-  const train::BaseModel base = train::load_base_model(o.model, o.model.ends_with(".gguf"), device);
+  const train::BaseModel base = train::load_base_model(o.model, nn::GgufWeights::packed, device);
   std::optional<nn::Lora> adapters;
   if (!o.adapter.empty()) adapters.emplace(nn::load_peft(o.adapter, *base.network)).eval();
-  Conversation conversation(o, base, template_of(o, base));
+  Conversation conversation(o, base, train::template_of(base, o.form));
   const InterruptScope on_interrupt;
   std::string line;
   for (print_error("> "); !InterruptScope::caught() && std::getline(std::cin, line); print_error("> ")) {
