@@ -55,10 +55,10 @@ TEST_F(ChatCommand, LinesAreQuestions) {
 TEST_F(ChatCommand, TheOldestTurnsAreForgottenWhereTheContextIsFull) {
   tokens = "24";
   std::string input;
-  for (int i = 0; i < 12; ++i) input += fmt::format("what follows {}?\n", i);
+  for (int i = 0; i < 6; ++i) input += fmt::format("what follows {}?\n", i);
   const Finished run = told(input, {"--json", "--system", "Count."});
   const std::vector<Json> events = lines(run, "answer");
-  ASSERT_EQ(events.size(), 12u) << run.err;
+  ASSERT_EQ(events.size(), 6u) << run.err;
   for (const Json& event : events) {
     EXPECT_EQ(event["tokens"], 24);
     EXPECT_LE(event["prompt_tokens"].get<int>() + 24, 128);
