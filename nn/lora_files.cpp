@@ -16,7 +16,8 @@
 #include "heddle/io/atomic_file.h"
 #include "heddle/io/read_file.h"
 #include "heddle/io/safetensors.h"
-#include "heddle/io/write_gguf.h"
+#include "heddle/io/sha256.h"
+#include "heddle/nn/models/llama_digest.h"
 #include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
@@ -27,6 +28,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view prefix = "base_model.model.";
 constexpr const char* config_name = "adapter_config.json";
 constexpr const char* weights_name = "adapter_model.safetensors";
+constexpr const char* base_key = "heddle.base";  // in the metadata of the weights, which PEFT does not read
 
 std::string in(const std::string& folder, const char* name) { return (fs::path(folder) / name).string(); }
 
@@ -158,6 +160,16 @@ void check_tensors(const std::string& file, const TensorBytesMap& tensors, const
   }
 }
 
+void check_base(const std::string& file, const Metadata& metadata, const std::string& digest) {
+  const auto found = metadata.find(base_key);
+  if (found == metadata.end() || digest.empty() || found->second == digest) return;
+  if (!parse_sha256(found->second))
+    fail(file, fmt::format("{} is '{}', no SHA-256", base_key, shortened(found->second)));
+  throw IoError(fmt::format(
+      "[adapter] {}: it was trained beside another model ({:.8}, this is {:.8}); {} beside it names its own", file,
+      found->second, digest, config_name));
+}
+
 // A pattern that fits this path alone.
 std::string escaped(const std::string& path) {
   std::string pattern;
@@ -170,7 +182,7 @@ std::string escaped(const std::string& path) {
 
 }  // namespace
 
-void save_peft(const std::string& folder, const Lora& lora, const std::string& base) {
+void save_peft(const std::string& folder, const Lora& lora, const std::string& base, const std::string& digest) {
   const LoraOptions& o = lora.options();
   const Json config{{"alpha_pattern", Json::object()},
                     {"auto_mapping", nullptr},
@@ -194,16 +206,23 @@ void save_peft(const std::string& folder, const Lora& lora, const std::string& b
                     {"use_rslora", o.rank_stabilised}};
   require_writable_folder(folder);
   const StateDict state = lora.state_dict();
-  save_safetensors(in(folder, weights_name), TensorMap(state.begin(), state.end()), {{"format", "pt"}});
+  Metadata metadata{{"format", "pt"}};
+  if (!digest.empty()) metadata[base_key] = digest;
+  save_safetensors(in(folder, weights_name), TensorMap(state.begin(), state.end()), metadata);
   write_file_atomically(in(folder, config_name), config.dump(2) + "\n");
 }
 
-Lora load_peft(const std::string& folder, const Module& model) {
+Lora load_peft(const std::string& folder, const Llama& model) {
+  return load_peft(folder, static_cast<const Module&>(model), digest_of(model));
+}
+
+Lora load_peft(const std::string& folder, const Module& model, const std::string& digest) {
   LoraOptions options = ConfigReader(in(folder, config_name)).read();
   const std::string file = in(folder, weights_name);
   const SafetensorsBytes saved = read_safetensors(file);
   const std::set<std::string> paths = paths_in(file, saved.tensors);
   check_tensors(file, saved.tensors, wanted(file, paths, options, model));
+  check_base(file, saved.metadata, digest);
   options.targets.clear();
   for (const std::string& path : paths) options.targets.push_back(escaped(path));
   Lora lora(model, options);
@@ -216,68 +235,6 @@ Lora load_peft(const std::string& folder, const Module& model) {
     target.assign(cast(stored, DType::f32));
   }
   return lora;
-}
-
-namespace {
-
-// blk.3.attn_q of model.layers.3.self_attn.q_proj; empty where a Llama of GGUF has no such matrix.
-std::string gguf_name(const std::string& path) {
-  static const std::map<std::string, std::string, std::less<>> parts = {
-      {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"},
-      {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},  {"mlp.up_proj", "ffn_up"},
-      {"mlp.down_proj", "ffn_down"}};
-  if (path == "lm_head") return "output";
-  constexpr std::string_view front = "model.layers.";
-  if (!path.starts_with(front)) return {};
-  const size_t dot = path.find('.', front.size());
-  if (dot == std::string::npos) return {};
-  const auto part = parts.find(path.substr(dot + 1));
-  if (part == parts.end()) return {};
-  return fmt::format("blk.{}.{}", path.substr(front.size(), dot - front.size()), part->second);
-}
-
-// Rows of heads from halves to pairs: row s * size / 2 + i of a head becomes row 2 i + s.
-Tensor in_pairs(const Tensor& rows, int64_t heads) {
-  const int64_t size = rows.dim(0) / heads, rank = rows.dim(1);
-  return reshape(transpose(reshape(rows, {heads, 2, size / 2, rank}), 1, 2), {rows.dim(0), rank});
-}
-
-}  // namespace
-
-std::string lacks_gguf(const Lora& lora, const std::string& architecture) {
-  if (lora.options().dora) return "adapters of DoRA have no form in GGUF; export the merged model instead";
-  if (architecture == "phi3") return "adapters of Phi 3 have no form in GGUF, where projections of an input are one";
-  return {};
-}
-
-void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOptions& options,
-                       const std::string& architecture) {
-  if (const std::string why = lacks_gguf(lora, architecture); !why.empty())
-    throw ValueError(fmt::format("[gguf] {}", why));
-  const bool paired = architecture == "llama";
-  const NoGradScope no_grad;
-  const StateDict state = lora.state_dict();
-  const auto rank = static_cast<double>(lora.options().rank);
-  GgufWriter writer;
-  writer.add("general.architecture", architecture);
-  writer.add("general.type", "adapter");
-  writer.add("adapter.type", "lora");
-  // llama.cpp divides by the rank.
-  writer.add("adapter.lora.alpha", static_cast<float>(lora.scale() * rank));
-  std::map<std::string, std::pair<Shape, std::vector<uint8_t>>> tensors;  // live until the file is written
-  for (const std::string& module : lora.paths()) {
-    const std::string name = gguf_name(module);
-    if (name.empty()) throw ValueError(fmt::format("[gguf] {} is adapted, which llama.cpp has no name for", module));
-    const std::string ours = fmt::format("{}{}", prefix, module);
-    const Tensor a = state.at(ours + ".lora_A.weight");
-    Tensor b = state.at(ours + ".lora_B.weight");
-    if (paired && name.ends_with(".attn_q")) b = in_pairs(b, options.heads);
-    if (paired && name.ends_with(".attn_k")) b = in_pairs(b, options.key_heads);
-    tensors[name + ".weight.lora_a"] = {a.shape(), a.to_bytes()};
-    tensors[name + ".weight.lora_b"] = {b.shape(), b.to_bytes()};
-  }
-  for (const auto& [name, tensor] : tensors) writer.add_tensor(name, GgmlType::f32, tensor.first, tensor.second);
-  writer.write(path);
 }
 
 }  // namespace heddle::nn

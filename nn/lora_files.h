@@ -14,12 +14,19 @@
 
 namespace heddle::nn {
 
-// `base`: the model's name or path, which PEFT loads it by; may be empty.
-void save_peft(const std::string& folder, const Lora& lora, const std::string& base = {});
+// `base`: the model's name or path, which PEFT loads it by; `digest`: its digest_of() (nn/models/llama_digest.h), which
+// the metadata of adapter_model.safetensors keep as "heddle.base". Both may be empty.
+void save_peft(const std::string& folder, const Lora& lora, const std::string& base = {},
+               const std::string& digest = {});
 // Adapters of type LORA on linear layers; rank, alpha, dropout, rsLoRA and DoRA are the file's. Values of 16 bits
 // become f32. Refused, by name: other methods, trained biases, whole modules beside the adapters, ranks or alphas that
 // differ between layers.
-Lora load_peft(const std::string& folder, const Module& model);
+//
+// `digest`: the model's; where the folder has that of another, IoError "[adapter] path: ..." with both. Folders of PEFT
+// have none.
+Lora load_peft(const std::string& folder, const Module& model, const std::string& digest = {});
+// The same with the model's own digest.
+Lora load_peft(const std::string& folder, const Llama& model);
 
 // A GGUF file of type "adapter", in f32: `llama-cli --lora FILE`. `architecture` is the base's name in GGUF, without
 // which llama.cpp does not take it. For llama B's rows of queries and keys are put into GGUF's order, as those of the

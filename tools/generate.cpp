@@ -19,15 +19,13 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/data/tokenizer_file.h"
-#include "heddle/data/tokenizer_gguf.h"
 #include "heddle/data/unicode.h"
-#include "heddle/io/gguf.h"
 #include "heddle/io/read_file.h"
 #include "heddle/nn/language_model.h"
 #include "heddle/nn/lora_files.h"
-#include "heddle/nn/models/llama_folder.h"
-#include "heddle/nn/models/llama_gguf.h"
+#include "heddle/nn/models/llama_digest.h"
 #include "heddle/train/model_file.h"
+#include "heddle/train/recipes/base_model.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
@@ -53,43 +51,23 @@ struct LoadedModel {
   std::optional<nn::Lora> adapters = {};
 };
 
-bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
-
-// Blocks stay packed unless a precision is asked for; where the device reads the host's memory, in the mapped file.
-LoadedModel load_gguf(const Options& o, DeviceContext& device) {
-  const Gguf file = Gguf::map(o.model);
-  const data::GgufTokenizer read = data::tokenizer_of(file, o.model);
+// Blocks of a GGUF file stay packed and a folder's weights keep their precision, unless one is asked for. The base is
+// recognised before its norms are rounded.
+LoadedModel load_base(const Options& o, DeviceContext& device) {
   const auto packed = o.round_inputs ? nn::GgufWeights::rounded : nn::GgufWeights::packed;
-  const auto how = o.precision.empty() ? packed : nn::GgufWeights::unpacked;
-  const auto model = std::make_shared<nn::Llama>(nn::load_llama(file, o.model, device, how));
-  LoadedModel loaded{nn::LanguageModel(model), read.tokenizer, read.tokenizer->ends().before};
-  if (read.end) loaded.ends.push_back(*read.end);
-  if (!o.tokenizer.empty()) loaded.tokenizer = data::load_tokenizer(o.tokenizer);
-  data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
-  if (!o.precision.empty()) model->to(parse_dtype(o.precision));
-  if (!o.adapter.empty()) loaded.adapters.emplace(nn::load_peft(o.adapter, *model)).eval();
-  return loaded;
-}
-
-// Weights keep the precision that they were published in, unless another is asked for.
-LoadedModel load_folder(const Options& o, DeviceContext& device) {
-  const nn::LlamaFolder folder(o.model);
-  const auto model = std::make_shared<nn::Llama>(folder.load(device));
-  LoadedModel loaded{nn::LanguageModel(model),
-                     data::load_tokenizer(o.tokenizer.empty() ? o.model : o.tokenizer),
-                     {},
-                     folder.config().ends};
-  loaded.before = loaded.tokenizer->ends().before;
-  data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
-  if (!o.precision.empty()) model->to(parse_dtype(o.precision));
-  if (!o.adapter.empty()) loaded.adapters.emplace(nn::load_peft(o.adapter, *model)).eval();
+  train::BaseModel base =
+      train::load_base_model(o.model, o.precision.empty() ? packed : nn::GgufWeights::unpacked, device, o.tokenizer);
+  LoadedModel loaded{nn::LanguageModel(base.network), base.tokenizer, base.before, base.ends};
+  const std::string digest = o.adapter.empty() ? "" : nn::digest_of(*base.network);
+  if (!o.precision.empty()) base.network->to(parse_dtype(o.precision));
+  if (!o.adapter.empty()) loaded.adapters.emplace(nn::load_peft(o.adapter, *base.network, digest)).eval();
   return loaded;
 }
 
 LoadedModel load(const Options& o, DeviceContext& device) {
-  if (is_gguf(o.model)) return load_gguf(o, device);
-  if (o.round_inputs) throw ValueError("[generate] --round-inputs is about packed blocks: it needs a GGUF file");
-  if (nn::is_llama_folder(o.model)) return load_folder(o, device);
+  if (o.round_inputs && fs::path(o.model).extension() != ".gguf")
+    throw ValueError("[generate] --round-inputs is about packed blocks: it needs a GGUF file");
+  if (train::is_base_model(o.model)) return load_base(o, device);
   if (!o.adapter.empty())
     throw ValueError("[generate] --adapter stands beside a GGUF file or a folder of Hugging Face");
   const train::ModelFile file = train::read_model_file(o.model, device);

@@ -109,5 +109,26 @@ TEST_F(FinetuneCommand, AnAdapterOfAnotherModelIsRefused) {
   expect_user_error({"chat", model, "--device", "reference:0", "--template", "plain", "--adapter", adapter}, why);
 }
 
+TEST_F(FinetuneCommand, AnAdapterOfAnotherModelOfItsShapesIsRefused) {
+  trained("run", {"--limit-steps", "2"});
+  const std::string adapter = folder / "run/adapter", half = folder / "half";
+  const auto words = [&](const std::string& command, const std::string& of, Words more) {
+    Words all = {command, of, "--device", "reference:0", "--adapter", adapter};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  json({"export", model, "--type", "bf16", "-o", half, "--device", "reference:0"});
+  for (const std::string& same : {model, half}) {
+    const Finished run = test::run_heddle(words("generate", same, {"--prompt", "a", "--tokens", "2"}));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+  }
+  write_model(280, "llama", 32, 1.25);
+  const std::string why = "it was trained beside another model (";
+  expect_user_error(words("generate", model, {"--prompt", "a", "--precision", "f16"}), why);
+  expect_user_error(words("chat", model, {"--template", "plain"}), why);
+  expect_user_error(words("export", model, {"-o", folder / "merged"}), why);
+  EXPECT_FALSE(fs::exists(folder / "merged"));
+}
+
 }  // namespace
 }  // namespace heddle

@@ -10,6 +10,7 @@
 
 #include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "heddle/core/functions/random/generator.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/nn/models/llama.h"
@@ -35,8 +36,8 @@ class FinetuneCommand : public CommandTest {
     json({"tokenize", "train", write("words.txt", words), "--vocabulary", "280", "--out", model});
     write_model(280);
   }
-  // The model with so many tokens.
-  void write_model(int64_t vocabulary, const std::string& family = "llama", int64_t width = 32) {
+  // The model with so many tokens, and with the value that its norms have.
+  void write_model(int64_t vocabulary, const std::string& family = "llama", int64_t width = 32, double norms = 1) {
     Generator generator{.seed = 3};
     const nn::Llama drawn({.vocabulary = vocabulary,
                            .context = 128,
@@ -46,6 +47,9 @@ class FinetuneCommand : public CommandTest {
                            .width = width,
                            .hidden = 48},
                           {.device = device("reference:0"), .generator = &generator});
+    for (auto& [name, p] : drawn.state_dict()) {
+      if (p.rank() == 1) Tensor(p).assign(full(p.shape(), norms, DType::f32, &p.device()));
+    }
     save_safetensors(model + "/model.safetensors", drawn.state_dict());
     write("hf/config.json", Json{{"model_type", family},
                                  {"vocab_size", vocabulary},

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "heddle/io/write_gguf.h"
+#include "heddle/nn/models/llama_digest.h"
 #include "heddle/nn/models/llama_folder.h"
 #include "heddle/nn/models/llama_gguf.h"
 #include "heddle/nn/nn.h"
@@ -113,6 +114,7 @@ class LlamaGgufFamiliesTest : public testing::TestWithParam<std::string> {
     const NoGradScope no_grad;
     nn::Llama expected = nn::LlamaFolder(folder.path()).load(where());
     nn::Llama found = nn::load_llama(file.opened(), "case", where());
+    EXPECT_EQ(nn::digest_of(found), nn::digest_of(expected));
     const std::vector<int32_t> tokens{3, 14, 7, 7, 0, 28, 5, 11, 2, 19, 8};
     const Tensor text = Tensor::from_vector(tokens, {1, 11}, &where());
     const Tensor whole = expected(text), same = found(text);

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "heddle/core/base/ggml_quantise.h"
+#include "heddle/nn/models/llama_digest.h"
 #include "heddle/nn/models/llama_gguf.h"
 #include "heddle/nn/nn.h"
 #include "tests/nn/llama_folder_support.h"
@@ -93,6 +94,7 @@ TEST(LlamaMerged, GgufIsBaseAndAdapter) {
       EXPECT_EQ(file.find("tokenizer.ggml.merges")->texts(), base.find("tokenizer.ggml.merges")->texts());
       nn::Llama merged = nn::load_llama(file, path, reference());
       expect_near(logits(merged, 261), wanted, tolerance);
+      EXPECT_EQ(nn::digest_of(merged), nn::digest_of(model));
     }
   }
 }

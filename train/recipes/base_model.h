@@ -8,24 +8,35 @@
 #include <vector>
 
 #include "heddle/core/device/device_ref.h"
+#include "heddle/data/chat_template.h"
 #include "heddle/data/tokenizer.h"
 #include "heddle/nn/models/llama.h"
+#include "heddle/nn/models/llama_gguf.h"
 
 namespace heddle::train {
 
 struct BaseModel {
   std::shared_ptr<nn::Llama> network;  // in evaluation mode
   data::TokenizerPtr tokenizer;
-  std::string chat_template;  // the model's own text; empty: it has none
-  std::vector<int32_t> ends;  // tokens each of which ends an answer
-  std::string architecture;   // its name in GGUF
+  std::string chat_template;    // the model's own text; empty: it has none
+  std::vector<int32_t> before;  // tokens in front of a text
+  std::vector<int32_t> ends;    // tokens each of which ends an answer
+  std::string architecture;     // its name in GGUF
 };
 
-// A GGUF file, or a folder of Hugging Face with config.json, safetensors and tokenizer.json. `packed`: blocks of a GGUF
-// file stay as they are; otherwise they become f32.
-BaseModel load_base_model(const std::string& path, bool packed, DeviceRef device = {});
+// Whether it is a GGUF file (.gguf), or a folder of Hugging Face with a config.json.
+bool is_base_model(const std::string& path);
+
+// A GGUF file, whose blocks are as `weights` says, or a folder of Hugging Face with config.json, safetensors and
+// tokenizer.json, whose weights keep their dtype. `tokenizer`: path of one to take instead of the model's own.
+BaseModel load_base_model(const std::string& path, nn::GgufWeights weights, DeviceRef device = {},
+                          const std::string& tokenizer = {});
 
 // The same without its network: for those who look at data alone.
 BaseModel read_base_text(const std::string& path);
+
+// The chat template of that name, or where it is empty the model's own. ValueError that lists the names where the
+// model has none, or one that is unknown.
+data::ChatTemplate template_of(const BaseModel& base, const std::string& name);
 
 }  // namespace heddle::train

@@ -15,6 +15,8 @@
 #include "heddle/nn/generate.h"
 #include "heddle/nn/language_model.h"
 #include "heddle/nn/lora_files.h"
+#include "heddle/nn/models/llama_digest.h"
+#include "heddle/nn/models/llama_folder.h"
 #include "heddle/train/recipes/batches.h"
 #include "heddle/train/recipes/recipes.h"
 
@@ -29,6 +31,13 @@ const std::string& method_of(const Config& c) {
     if (method == known) return method;
   }
   throw ValueError(fmt::format("[finetune] --method {} is none of lora, qlora, dora, full", method));
+}
+
+nn::GgufWeights weights_of(const Config& c, const std::string& path) {
+  if (method_of(c) != "qlora") return nn::GgufWeights::unpacked;
+  if (nn::is_llama_folder(path))
+    throw ValueError(fmt::format("[finetune] {}: only blocks of a GGUF file stay packed; use --method lora", path));
+  return nn::GgufWeights::packed;
 }
 
 nn::LoraOptions lora_options(const Config& c) {
@@ -85,7 +94,7 @@ Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext
       remarks_.push_back(fmt::format("[finetune] there will be no adapter.gguf: {}", why));
   }
   if (!adapters_ && objective_.kind == FinetuneObjective::Kind::dpo)
-    reference_ = load_base_model(base_path_, false, device).network;
+    reference_ = load_base_model(base_path_, nn::GgufWeights::unpacked, device).network;
   own_head_ = own_head_ || base_.network->options().logit_cap > 0;
   const NoGradScope no_grad;
   loss_before_ = evaluate(c.data.limit_test).loss;
@@ -210,7 +219,7 @@ Metadata Finetune::metadata() const {
 void Finetune::write_beside(const std::string& folder) {
   if (!adapters_) return;
   adapter_path_ = folder + "/adapter";
-  nn::save_peft(adapter_path_, *adapters_, base_path_);
+  nn::save_peft(adapter_path_, *adapters_, base_path_, nn::digest_of(*base_.network));
   if (nn::lacks_gguf(*adapters_, base_.architecture).empty())
     nn::save_gguf_adapter(folder + "/adapter.gguf", *adapters_, base_.network->options(), base_.architecture);
 }
@@ -260,7 +269,7 @@ Recipe finetune() {
       .make = [](const TaskRequest& r) -> std::unique_ptr<Task> {
         const std::string& path = r.config.model_value<Text>("base");
         if (path.empty()) throw ValueError("[finetune] which model? heddle finetune MODEL --data FILE");
-        BaseModel base = load_base_model(path, method_of(r.config) == "qlora", r.device);
+        BaseModel base = load_base_model(path, weights_of(r.config, path), r.device);
         base.network->checkpoint_blocks(r.config.model_value<Flag>("recompute"));
         ChatData data = read_chat_data(r.config, base);
         return std::make_unique<Finetune>(std::move(base), std::move(data), r.config, r.device);

@@ -1,7 +1,6 @@
 #include "heddle/train/recipes/finetune_data.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <utility>
@@ -14,16 +13,6 @@ namespace heddle::train {
 namespace {
 
 constexpr uint64_t held_out_epoch = 0;
-
-data::ChatTemplate template_of(const Config& c, const BaseModel& base) {
-  const std::string& name = c.model_value<Text>("template");
-  if (!name.empty()) return data::ChatTemplate::named(name);
-  if (const auto own = data::ChatTemplate::recognised(base.chat_template)) return *own;
-  throw ValueError(
-      fmt::format("[finetune] the model {}; give --template, one of {}",
-                  base.chat_template.empty() ? "brings no chat template" : "has a chat template that is unknown",
-                  fmt::join(data::ChatTemplate::names(), ", ")));
-}
 
 // Examples in the template's form, and as tokens.
 struct Encoded {
@@ -114,7 +103,7 @@ std::vector<bool> held_out(const Config& c, size_t count) {
 
 ChatData read_pairs(const Config& c, const BaseModel& base) {
   data::PreferenceFile file = data::read_preferences(c.data.path, {.skip_bad = c.data.skip_broken});
-  const data::ChatTemplate form = template_of(c, base);
+  const data::ChatTemplate form = template_of(base, c.model_value<Text>("template"));
   ChatData made{.remarks = std::move(file.remarks)};
   std::vector<data::ChatTokens> chosen, rejected;
   std::vector<data::ChatExample> questions;
@@ -146,7 +135,8 @@ ChatData read_chat_data(const Config& c, const BaseModel& base) {
     return read_pairs(c, base);
   data::ChatFile file = data::read_chat_file(c.data.path, {.skip_bad = c.data.skip_broken});
   const bool texts = file.form == "text";
-  const data::ChatTemplate form = texts ? data::ChatTemplate::named("plain") : template_of(c, base);
+  const data::ChatTemplate form =
+      texts ? data::ChatTemplate::named("plain") : template_of(base, c.model_value<Text>("template"));
   std::vector<std::string> remarks = std::move(file.remarks);
   Encoded all = encode(c, std::move(file.examples), form, *base.tokenizer, remarks);
   if (texts && all.tokens.size() == 1) return split_text(c, all.tokens[0], std::move(remarks));

@@ -1,0 +1,78 @@
+// Adapters as GGUF files (nn/lora_files.h).
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/io/write_gguf.h"
+#include "heddle/nn/lora_files.h"
+
+namespace heddle::nn {
+namespace {
+
+// blk.3.attn_q of model.layers.3.self_attn.q_proj; empty where a Llama of GGUF has no such matrix.
+std::string gguf_name(const std::string& path) {
+  static const std::map<std::string, std::string, std::less<>> parts = {
+      {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"},
+      {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},  {"mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"}};
+  if (path == "lm_head") return "output";
+  constexpr std::string_view front = "model.layers.";
+  if (!path.starts_with(front)) return {};
+  const size_t dot = path.find('.', front.size());
+  if (dot == std::string::npos) return {};
+  const auto part = parts.find(path.substr(dot + 1));
+  if (part == parts.end()) return {};
+  return fmt::format("blk.{}.{}", path.substr(front.size(), dot - front.size()), part->second);
+}
+
+// Rows of heads from halves to pairs: row s * size / 2 + i of a head becomes row 2 i + s.
+Tensor in_pairs(const Tensor& rows, int64_t heads) {
+  const int64_t size = rows.dim(0) / heads, rank = rows.dim(1);
+  return reshape(transpose(reshape(rows, {heads, 2, size / 2, rank}), 1, 2), {rows.dim(0), rank});
+}
+
+}  // namespace
+
+std::string lacks_gguf(const Lora& lora, const std::string& architecture) {
+  if (lora.options().dora) return "adapters of DoRA have no form in GGUF; export the merged model instead";
+  if (architecture == "phi3") return "adapters of Phi 3 have no form in GGUF, where projections of an input are one";
+  return {};
+}
+
+void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOptions& options,
+                       const std::string& architecture) {
+  if (const std::string why = lacks_gguf(lora, architecture); !why.empty())
+    throw ValueError(fmt::format("[gguf] {}", why));
+  const bool paired = architecture == "llama";
+  const NoGradScope no_grad;
+  const StateDict state = lora.state_dict();
+  const auto rank = static_cast<double>(lora.options().rank);
+  GgufWriter writer;
+  writer.add("general.architecture", architecture);
+  writer.add("general.type", "adapter");
+  writer.add("adapter.type", "lora");
+  // llama.cpp divides by the rank.
+  writer.add("adapter.lora.alpha", static_cast<float>(lora.scale() * rank));
+  std::map<std::string, std::pair<Shape, std::vector<uint8_t>>> tensors;  // live until the file is written
+  for (const std::string& module : lora.paths()) {
+    const std::string name = gguf_name(module);
+    if (name.empty()) throw ValueError(fmt::format("[gguf] {} is adapted, which llama.cpp has no name for", module));
+    const std::string ours = fmt::format("base_model.model.{}", module);
+    const Tensor a = state.at(ours + ".lora_A.weight");
+    Tensor b = state.at(ours + ".lora_B.weight");
+    if (paired && name.ends_with(".attn_q")) b = in_pairs(b, options.heads);
+    if (paired && name.ends_with(".attn_k")) b = in_pairs(b, options.key_heads);
+    tensors[name + ".weight.lora_a"] = {a.shape(), a.to_bytes()};
+    tensors[name + ".weight.lora_b"] = {b.shape(), b.to_bytes()};
+  }
+  for (const auto& [name, tensor] : tensors) writer.add_tensor(name, GgmlType::f32, tensor.first, tensor.second);
+  writer.write(path);
+}
+
+}  // namespace heddle::nn
