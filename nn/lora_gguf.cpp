@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "heddle/core/base/error.h"
-#include "heddle/core/functions/functions.h"
+#include "heddle/core/base/ggml_quantise.h"
 #include "heddle/io/write_gguf.h"
 #include "heddle/nn/lora_files.h"
+#include "heddle/nn/models/llama_merged_rows.h"
 
 namespace heddle::nn {
 namespace {
@@ -29,12 +30,6 @@ std::string gguf_name(const std::string& path) {
   const auto part = parts.find(path.substr(dot + 1));
   if (part == parts.end()) return {};
   return fmt::format("blk.{}.{}", path.substr(front.size(), dot - front.size()), part->second);
-}
-
-// Rows of heads from halves to pairs: row s * size / 2 + i of a head becomes row 2 i + s.
-Tensor in_pairs(const Tensor& rows, int64_t heads) {
-  const int64_t size = rows.dim(0) / heads, rank = rows.dim(1);
-  return reshape(transpose(reshape(rows, {heads, 2, size / 2, rank}), 1, 2), {rows.dim(0), rank});
 }
 
 }  // namespace
@@ -64,12 +59,12 @@ void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOpt
     const std::string name = gguf_name(module);
     if (name.empty()) throw ValueError(fmt::format("[gguf] {} is adapted, which llama.cpp has no name for", module));
     const std::string ours = fmt::format("base_model.model.{}", module);
-    const Tensor a = state.at(ours + ".lora_A.weight");
-    Tensor b = state.at(ours + ".lora_B.weight");
-    if (paired && name.ends_with(".attn_q")) b = in_pairs(b, options.heads);
-    if (paired && name.ends_with(".attn_k")) b = in_pairs(b, options.key_heads);
+    const Tensor &a = state.at(ours + ".lora_A.weight"), &b = state.at(ours + ".lora_B.weight");
+    std::vector<float> rows = b.to_vector<float>();
+    const int64_t heads = paired ? heads_of(module + ".weight", options) : 0;
+    if (heads > 0) put_in_pairs(rows, heads, b.dim(0));
     tensors[name + ".weight.lora_a"] = {a.shape(), a.to_bytes()};
-    tensors[name + ".weight.lora_b"] = {b.shape(), b.to_bytes()};
+    tensors[name + ".weight.lora_b"] = {b.shape(), quantise(GgmlType::f32, rows)};
   }
   for (const auto& [name, tensor] : tensors) writer.add_tensor(name, GgmlType::f32, tensor.first, tensor.second);
   writer.write(path);

@@ -13,6 +13,7 @@
 #include "heddle/io/weights_file.h"
 #include "heddle/nn/models/known.h"
 #include "heddle/train/recipe.h"
+#include "heddle/train/recipes/base_model.h"
 #include "tools/cli.h"
 #include "tools/export_language.h"
 #if HEDDLE_HAS_ONNX
@@ -188,7 +189,7 @@ void add_export(Cli& cli) {
       "  heddle export smollm2.gguf --adapter runs/finetune/adapter --type q4_k -o merged.gguf");
   command->callback([options] {
     const ExportCommand& given = *options;
-    if (is_language_model(given.model))
+    if (train::is_base_model(given.model))
       return export_language_model({given.model, given.adapter, given.output, given.type, given.device, given.json});
     if (!given.adapter.empty() || !given.type.empty())
       throw ValueError("[export] --adapter and --type are for a GGUF file or a folder of Hugging Face");

@@ -18,12 +18,13 @@
 #include "heddle/nn/models/llama_folder.h"
 #include "heddle/nn/models/llama_gguf.h"
 #include "heddle/nn/models/llama_merged.h"
+#include "heddle/train/recipes/base_model.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
 namespace {
 
-bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
+using train::is_gguf;
 
 std::string lower(std::string_view text) {
   std::string made(text);
@@ -69,8 +70,6 @@ nn::MergedTypes of_folder(const LanguageExport& o, DeviceContext& device) {
 }
 
 }  // namespace
-
-bool is_language_model(const std::string& path) { return is_gguf(path) || nn::is_llama_folder(path); }
 
 void export_language_model(const LanguageExport& o) {
   if (fs::path(o.output).extension() == ".onnx")

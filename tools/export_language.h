@@ -9,8 +9,7 @@ struct LanguageExport {
   std::string model, adapter, output, type, device;
   bool json = false;
 };
-// A GGUF file, or a folder with config.json.
-bool is_language_model(const std::string& path);
+// The model is one of train::is_base_model().
 void export_language_model(const LanguageExport& options);
 
 }  // namespace heddle::tools

@@ -1,4 +1,4 @@
-// Rows of stored matrices with adapters in them. Internal to nn/models (llama_merged.h). Thread safety: none.
+// Rows of stored matrices with adapters in them. Internal to nn (llama_merged.h, lora_files.h). Thread safety: none.
 #pragma once
 
 #include <string>

@@ -89,6 +89,16 @@ class FinetuneCommand : public CommandTest {
     steps.insert(steps.end(), done.begin(), done.end());
     return steps;
   }
+  // A run of five steps that goes on gives the losses of the whole one, which has twelve.
+  void expect_repeated(const std::vector<Json>& whole, Words how = {}) {
+    how.insert(how.end(), {"--limit-steps", "5", "--checkpoint-every", "5"});
+    trained("cut", how);
+    const Finished rest = run_heddle({"resume", folder / "cut", "--limit-steps", "0", "--json"});
+    ASSERT_EQ(rest.exit_code, 0) << rest.err;
+    const std::vector<Json> steps = lines(rest, "step");
+    ASSERT_EQ(steps.size(), 7u);
+    for (size_t i = 0; i < 7; ++i) EXPECT_EQ(steps[i]["loss"], whole[i + 5]["loss"]) << i;
+  }
   std::string said(Words more = {}) {
     Words all = {"generate",        model,      "--device", "reference:0", "--prompt",
                  "what follows 3?", "--tokens", "12",       "--greedy"};

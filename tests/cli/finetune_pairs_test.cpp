@@ -66,15 +66,7 @@ TEST_F(FinetunePairs, OrpoLearnsAndPrefersChosenAnswers) {
 TEST_F(FinetunePairs, ARunOfDpoThatGoesOnRepeatsTheLosses) {
   write_pairs();
   const Words how{"--objective", "dpo", "--method", "full"};
-  const std::vector<Json> whole = trained("whole", how);
-  Words part = how;
-  part.insert(part.end(), {"--limit-steps", "5", "--checkpoint-every", "5"});
-  trained("cut", part);
-  const Finished rest = test::run_heddle({"resume", folder / "cut", "--limit-steps", "0", "--json"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.err;
-  const std::vector<Json> steps = lines(rest, "step");
-  ASSERT_EQ(steps.size(), 7u);
-  for (size_t i = 0; i < 7; ++i) EXPECT_EQ(steps[i]["loss"], whole[i + 5]["loss"]) << i;
+  expect_repeated(trained("whole", how), how);
 }
 
 TEST_F(FinetunePairs, PreviewShowsBothAnswers) {

@@ -58,12 +58,7 @@ TEST_F(FinetuneCommand, EveryMethodLearns) {
 TEST_F(FinetuneCommand, ARunThatGoesOnRepeatsTheLosses) {
   const std::vector<Json> whole = trained("whole"), again = trained("again");
   for (size_t i = 0; i < 12; ++i) EXPECT_EQ(whole[i]["loss"], again[i]["loss"]) << i;
-  trained("cut", {"--limit-steps", "5", "--checkpoint-every", "5"});
-  const Finished rest = test::run_heddle({"resume", folder / "cut", "--limit-steps", "0", "--json"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.err;
-  const std::vector<Json> steps = lines(rest, "step");
-  ASSERT_EQ(steps.size(), 7u);
-  for (size_t i = 0; i < 7; ++i) EXPECT_EQ(steps[i]["loss"], whole[i + 5]["loss"]) << i;
+  expect_repeated(whole);
 }
 
 // HEDDLE_TEST_KILLS and HEDDLE_TEST_KILL_DEVICE for more moments, and elsewhere.

@@ -4,6 +4,7 @@
 #include "heddle/nn/lora_files.h"
 #include "heddle/nn/models/llama_digest.h"
 #include "heddle/nn/nn.h"
+#include "tests/nn/lora_support.h"
 #include "tests/nn/support.h"
 #include "tests/support/temporary_folder.h"
 
@@ -23,19 +24,6 @@ nn::Llama make(double norm) {
   return model;
 }
 
-nn::Lora adapters(nn::Llama& model) {
-  Generator generator{.seed = 6};
-  nn::Lora lora(model, {.rank = 2});
-  const NoGradScope no_grad;
-  for (auto& [name, p] : lora.state_dict()) Tensor(p).assign(uniform(p.shape(), 0.1, 0.5, &reference(), &generator));
-  return lora;
-}
-
-Values logits(nn::Llama& model) {
-  const NoGradScope no_grad;
-  return model(Tensor::from_vector<int32_t>({3, 14, 7, 7, 0, 18}, {2, 3}, &reference())).to_doubles();
-}
-
 TEST(LoraBase, AnotherOneIsRefused) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "a";
@@ -45,7 +33,7 @@ TEST(LoraBase, AnotherOneIsRefused) {
   EXPECT_EQ(own.size(), 64u);
   EXPECT_NE(own, theirs);
   EXPECT_EQ(own, nn::digest_of(half));
-  const nn::Lora lora = adapters(model);
+  const nn::Lora lora = adapters(model, {.rank = 2});
   nn::save_peft(path, lora, "some/base", own);
   EXPECT_EQ(read_safetensors(path + "/adapter_model.safetensors").metadata.at("heddle.base"), own);
 

@@ -10,6 +10,7 @@
 #include "heddle/nn/models/llama_folder.h"
 #include "heddle/nn/nn.h"
 #include "tests/nn/llama_folder_support.h"
+#include "tests/nn/lora_support.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"
 
@@ -30,16 +31,6 @@ void expect_close(const Values& found, const Values& expected, const std::string
   double largest = 0;
   for (const double v : expected) largest = std::max(largest, std::abs(v));
   for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], bound * largest) << what << " at " << i;
-}
-
-nn::LoraOptions options_of(const Json& c) {
-  nn::LoraOptions o{.rank = c.at("r"),
-                    .alpha = c.at("lora_alpha"),
-                    .rank_stabilised = c.value("use_rslora", false),
-                    .dora = c.value("use_dora", false),
-                    .targets = {}};
-  for (const std::string target : c.at("target_modules")) o.targets.push_back("*." + target);
-  return o;
 }
 
 // Values of names, as lora_families_values.py has them; lengths of DoRA's rows are one more.

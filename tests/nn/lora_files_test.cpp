@@ -10,6 +10,7 @@
 #include "heddle/io/gguf.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/nn/nn.h"
+#include "tests/nn/lora_support.h"
 #include "tests/nn/support.h"
 #include "tests/support/temporary_folder.h"
 
@@ -41,20 +42,6 @@ nn::Llama make() {
   nn::Llama model(tiny, {.device = reference(), .generator = &generator});
   model.eval();
   return model;
-}
-
-// Adapters with values everywhere.
-nn::Lora adapters(nn::Llama& model, const nn::LoraOptions& options) {
-  Generator generator{.seed = 6};
-  nn::Lora lora(model, options);
-  const NoGradScope no_grad;
-  for (auto& [name, p] : lora.state_dict()) Tensor(p).assign(uniform(p.shape(), 0.1, 0.5, &reference(), &generator));
-  return lora;
-}
-
-Values logits(nn::Llama& model) {
-  const NoGradScope no_grad;
-  return model(Tensor::from_vector<int32_t>({3, 14, 7, 7, 0, 18}, {2, 3}, &reference())).to_doubles();
 }
 
 std::string text_of(const std::string& path) {

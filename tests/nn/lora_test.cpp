@@ -11,6 +11,7 @@
 #include "heddle/core/functions/linalg/packed.h"
 #include "heddle/nn/models/parts.h"
 #include "heddle/nn/nn.h"
+#include "tests/nn/lora_support.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"
 #include "tests/support/packed_blocks.h"
@@ -72,15 +73,6 @@ class LoraTest : public DeviceTest {
     made.eval();
     return made;
   }
-  static nn::LoraOptions options(const Json& c) {
-    nn::LoraOptions o{.rank = c.at("r"),
-                      .alpha = c.at("lora_alpha"),
-                      .rank_stabilised = c.value("use_rslora", false),
-                      .dora = c.value("use_dora", false),
-                      .targets = {}};
-    for (const std::string target : c.at("target_modules")) o.targets.push_back("*." + target);
-    return o;
-  }
   static Tensor loss(const Tensor& logits, const Tensor& tokens) {
     const Tensor before = slice(logits, 1, {.stop = -1});
     return cross_entropy(reshape(before, {12, 19}), reshape(slice(tokens, 1, {.start = 1}), {12}));
@@ -91,7 +83,7 @@ TEST_P(LoraTest, IsPefts) {
   for (const Json& c : stored().at("cases")) {
     const std::string name = c.at("name");
     nn::Llama llama = model();
-    nn::Lora lora(llama, options(c));
+    nn::Lora lora(llama, options_of(c));
     fill(lora.state_dict(), 0.4);
     const Tensor logits = llama(tokens());
     expect_near(logits, c.at("logits"), 1e-5, name);

@@ -12,8 +12,6 @@
 namespace heddle::train {
 namespace {
 
-bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
-
 void check_path(const std::string& path) {
   if (is_base_model(path)) return;
   throw IoError(
@@ -44,6 +42,8 @@ BaseModel text_of(const nn::LlamaFolder& folder, const std::string& path, const 
 }
 
 }  // namespace
+
+bool is_gguf(const std::string& path) { return fs::path(path).extension() == ".gguf"; }
 
 bool is_base_model(const std::string& path) { return is_gguf(path) || nn::is_llama_folder(path); }
 

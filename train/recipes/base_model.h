@@ -24,6 +24,8 @@ struct BaseModel {
   std::string architecture;     // its name in GGUF
 };
 
+// Whether the name is that of a GGUF file (.gguf).
+bool is_gguf(const std::string& path);
 // Whether it is a GGUF file (.gguf), or a folder of Hugging Face with a config.json.
 bool is_base_model(const std::string& path);
 
