@@ -65,7 +65,8 @@ struct Row {
 };
 
 constexpr Row model_rows[] = {
-    {"--method", "model.method", "lora, qlora (blocks of a GGUF file stay packed), dora, or full: all weights"},
+    {"--method", "model.method", "lora, qlora (the base stays, or is packed, in blocks), dora, or full: all weights"},
+    {"--quantise", "model.quantise", "qlora of a folder: its matrices become nf4, q4_0, q4_1, q8_0, q4_k or q6_k"},
     {"--objective", "model.objective", "sft: cross entropy of the answers; dpo, orpo: --data holds pairs of answers"},
     {"--beta", "model.beta", "dpo: how much leaving the base costs; orpo: lambda, the weight of the odds' ratio (0.1)"},
     {"--rank", "model.rank", "Rank of the adapters (8)"},

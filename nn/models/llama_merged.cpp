@@ -28,6 +28,7 @@ uint32_t file_type_of(GgmlType type) {
 }
 
 void add_kind(GgufWriter& writer, GgmlType type) {
+  if (type == GgmlType::nf4) fail("no GGUF file has blocks of NF4");
   writer.add("general.file_type", file_type_of(type));
   writer.add("general.quantization_version", uint32_t{2});
 }

@@ -37,7 +37,8 @@ class FinetuneCommand : public CommandTest {
     write_model(280);
   }
   // The model with so many tokens, and with the value that its norms have.
-  void write_model(int64_t vocabulary, const std::string& family = "llama", int64_t width = 32, double norms = 1) {
+  void write_model(int64_t vocabulary, const std::string& family = "llama", int64_t width = 32, double norms = 1,
+                   int64_t hidden = 48) {
     Generator generator{.seed = 3};
     const nn::Llama drawn({.vocabulary = vocabulary,
                            .context = 128,
@@ -45,7 +46,7 @@ class FinetuneCommand : public CommandTest {
                            .heads = 2,
                            .key_heads = 1,
                            .width = width,
-                           .hidden = 48},
+                           .hidden = hidden},
                           {.device = device("reference:0"), .generator = &generator});
     for (auto& [name, p] : drawn.state_dict()) {
       if (p.rank() == 1) Tensor(p).assign(full(p.shape(), norms, DType::f32, &p.device()));
@@ -58,7 +59,7 @@ class FinetuneCommand : public CommandTest {
                                  {"num_attention_heads", 2},
                                  {"num_key_value_heads", 1},
                                  {"hidden_size", width},
-                                 {"intermediate_size", 48},
+                                 {"intermediate_size", hidden},
                                  {"rms_norm_eps", 1e-5},
                                  {"tie_word_embeddings", false}}
                                 .dump());

@@ -33,11 +33,10 @@ const std::string& method_of(const Config& c) {
   throw ValueError(fmt::format("[finetune] --method {} is none of lora, qlora, dora, full", method));
 }
 
-nn::GgufWeights weights_of(const Config& c, const std::string& path) {
-  if (method_of(c) != "qlora") return nn::GgufWeights::unpacked;
-  if (nn::is_llama_folder(path))
-    throw ValueError(fmt::format("[finetune] {}: only blocks of a GGUF file stay packed; use --method lora", path));
-  return nn::GgufWeights::packed;
+BaseModel base_of(const Config& c, const std::string& path, DeviceContext& device) {
+  const std::optional<GgmlType> blocks = blocks_of_base(c.model_value<Text>("quantise"), method_of(c), path);
+  const bool packed = method_of(c) == "qlora";
+  return load_base_model(path, packed ? nn::GgufWeights::packed : nn::GgufWeights::unpacked, device, {}, blocks);
 }
 
 nn::LoraOptions lora_options(const Config& c) {
@@ -238,7 +237,8 @@ Recipe finetune() {
       .name = "finetune",
       .help = "a language model that there is, on conversations or texts (`heddle finetune`)",
       .model = {{"base", Text(), "the model: a GGUF file, or a folder of Hugging Face"},
-                {"method", Text("lora"), "lora, qlora (blocks stay packed), dora, full (all weights)"},
+                {"method", Text("lora"), "lora, qlora (the base in blocks), dora, full (all weights)"},
+                {"quantise", Text(), "qlora of a folder: blocks of its matrices, nf4, q4_0, q4_1, q8_0, q4_k, q6_k"},
                 {"objective", Text("sft"), "sft (cross entropy of answers), dpo, orpo (pairs of answers)"},
                 {"beta", Number(0.1), "dpo: cost of leaving the base; orpo: weight of the odds' ratio"},
                 {"rank", Integer(8), "of the adapters"},
@@ -269,7 +269,7 @@ Recipe finetune() {
       .make = [](const TaskRequest& r) -> std::unique_ptr<Task> {
         const std::string& path = r.config.model_value<Text>("base");
         if (path.empty()) throw ValueError("[finetune] which model? heddle finetune MODEL --data FILE");
-        BaseModel base = load_base_model(path, weights_of(r.config, path), r.device);
+        BaseModel base = base_of(r.config, path, r.device);
         base.network->checkpoint_blocks(r.config.model_value<Flag>("recompute"));
         ChatData data = read_chat_data(r.config, base);
         return std::make_unique<Finetune>(std::move(base), std::move(data), r.config, r.device);
