@@ -103,7 +103,7 @@ TEST(LlamaFolderToGguf, WhatAnArchitectureCannotSayIsRefused) {
   refused(
       "phi3", [&](auto& f) { f.config["rope_parameters"].update(stretched); }, "a factor each");
   refused(
-      "qwen3", [](auto& f) { f.config["rope_parameters"]["partial_rotary_factor"] = 0.5; }, "turn in part");
+      "qwen3", [](auto& f) { f.config["rope_parameters"]["partial_rotary_factor"] = 0.4; }, "turn in part");
   refused(
       "gemma2",
       [](auto& f) {
