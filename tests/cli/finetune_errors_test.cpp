@@ -101,10 +101,22 @@ TEST_F(FinetuneCommand, NansKeepTheLastGoodAdapter) {
   *(std::ranges::find(all, "--lr") + 1) = "1e30";
   const Finished run = test::run_heddle(all);
   EXPECT_EQ(run.exit_code, 2) << run.out;
-  EXPECT_TRUE(contains(run.err, "at step 2")) << run.err;
+  EXPECT_TRUE(contains(run.err, "at step 2, first in the output of model.layers.0.")) << run.err;
   EXPECT_TRUE(contains(run.err, "last good checkpoint is ")) << run.err;
   EXPECT_TRUE(fs::exists(folder / "nan/checkpoints/step-00000001.safetensors"));
   EXPECT_FALSE(fs::exists(folder / "nan/checkpoints/step-00000002.safetensors"));
+}
+
+// The losses of adapters stay finite where their gradients have no norm any more.
+TEST_F(FinetuneCommand, GradientsWithoutANormEndTheRunToo) {
+  Words all = command("norm", {"--checkpoint-every", "1"});
+  *(std::ranges::find(all, "--lr") + 1) = "1e30";
+  const Finished run = test::run_heddle(all);
+  EXPECT_EQ(run.exit_code, 2) << run.out;
+  EXPECT_TRUE(contains(run.err, " became ")) << run.err;
+  EXPECT_TRUE(contains(run.err, ", first in the ")) << run.err;
+  EXPECT_TRUE(contains(run.err, "last good checkpoint is ")) << run.err;
+  EXPECT_FALSE(fs::exists(folder / "norm/adapter.gguf"));
 }
 
 TEST_F(FinetuneCommand, AnAdapterOfAnotherModelIsRefused) {

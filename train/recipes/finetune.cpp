@@ -18,7 +18,9 @@
 #include "heddle/nn/models/llama_digest.h"
 #include "heddle/nn/models/llama_folder.h"
 #include "heddle/train/recipes/batches.h"
+#include "heddle/train/recipes/finetune_teacher.h"
 #include "heddle/train/recipes/recipes.h"
+#include "heddle/train/recipes/without_adapters.h"
 
 namespace heddle::train {
 namespace {
@@ -57,22 +59,6 @@ int64_t length_of(const Config& c, const BaseModel& base) {
   return length;
 }
 
-// While it lives, the network is the base alone.
-class WithoutAdapters {
- public:
-  explicit WithoutAdapters(std::optional<nn::Lora>& adapters) : adapters_(adapters) {
-    if (adapters_) adapters_->enable(false);
-  }
-  ~WithoutAdapters() {
-    if (adapters_) adapters_->enable(true);
-  }
-  WithoutAdapters(const WithoutAdapters&) = delete;
-  WithoutAdapters& operator=(const WithoutAdapters&) = delete;
-
- private:
-  std::optional<nn::Lora>& adapters_;
-};
-
 }  // namespace
 
 Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext& device)
@@ -94,7 +80,14 @@ Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext
   }
   if (!adapters_ && objective_.kind == FinetuneObjective::Kind::dpo)
     reference_ = load_base_model(base_path_, nn::GgufWeights::unpacked, device).network;
-  own_head_ = own_head_ || base_.network->options().logit_cap > 0;
+  if (objective_.kind == FinetuneObjective::Kind::distil) {
+    Teacher teacher = load_teacher(c.model_value<Text>("teacher"), base_, data, length_of(c, base_), device);
+    teacher_ = std::move(teacher.network);
+    objective_.distillation.classes = teacher.classes;
+    remarks_.insert(remarks_.end(), teacher.remarks.begin(), teacher.remarks.end());
+  }
+  for (const auto& network : {base_.network, teacher_})
+    own_head_ = own_head_ || (network && network->options().logit_cap > 0);
   const NoGradScope no_grad;
   loss_before_ = evaluate(c.data.limit_test).loss;
 }
@@ -142,8 +135,7 @@ PreferenceLoss Finetune::pair_loss(const std::vector<Tensor>& batch, double smoo
   };
   const Tensor answers = answers_of(*base_.network);
   if (objective_.kind == FinetuneObjective::Kind::orpo) {
-    const Tensor counts = sum(cast(batch[1] != static_cast<double>(ignored_target), DType::f32), {2});
-    return preference_loss(objective_, answers / counts, {}, smoothing);
+    return preference_loss(objective_, answers / sum(counted_targets(batch[1]), {2}), {}, smoothing);
   }
   const auto reference_of = [&] {
     const NoGradScope no_grad;
@@ -154,10 +146,22 @@ PreferenceLoss Finetune::pair_loss(const std::vector<Tensor>& batch, double smoo
   return preference_loss(objective_, answers, reference, smoothing);
 }
 
+DistilledLoss Finetune::distil_loss(const std::vector<Tensor>& rows, double smoothing) {
+  const auto taught = [&] {
+    const NoGradScope no_grad;
+    return NextTokens(*teacher_, rows, own_head_);
+  };
+  return distilled_loss(objective_, NextTokens(*base_.network, rows, own_head_), taught(), smoothing);
+}
+
+std::vector<Tensor> Finetune::rows_of(const std::vector<Tensor>& batch) const {
+  return {batch.begin(), batch.begin() + (packs_ ? 3 : 2)};
+}
+
 Tensor Finetune::loss_of(const std::vector<Tensor>& batch, double smoothing) {
   if (objective_.is_of_pairs()) return pair_loss(batch, smoothing).loss;
-  const std::vector<Tensor> rows(batch.begin(), batch.begin() + (packs_ ? 3 : 2));
-  return token_losses(*base_.network, rows, own_head_, smoothing, Reduction::mean);
+  if (teacher_) return distil_loss(rows_of(batch), smoothing).loss;
+  return token_losses(*base_.network, rows_of(batch), own_head_, smoothing, Reduction::mean);
 }
 
 std::vector<double> Finetune::measured(const std::vector<Tensor>& batch) {
@@ -165,8 +169,10 @@ std::vector<double> Finetune::measured(const std::vector<Tensor>& batch) {
     const PreferenceLoss lost = pair_loss(batch, 0);
     return {static_cast<double>(batch.at(0).dim(0)), lost.loss.item(), lost.margin.item(), lost.accuracy.item()};
   }
-  const double trained = heddle::sum(cast(batch.at(1) != static_cast<double>(ignored_target), DType::f32)).item();
-  return {trained, trained == 0 ? 0 : loss_of(batch, 0).item()};
+  const double trained = heddle::sum(counted_targets(batch.at(1))).item();
+  if (!teacher_) return {trained, loss_of(batch, 0).item()};
+  const DistilledLoss lost = distil_loss(rows_of(batch), 0);
+  return {trained, lost.loss.item(), lost.cross_entropy.item(), lost.divergence.item()};
 }
 
 Tensor Finetune::loss(const std::vector<Tensor>& batch) {
@@ -192,7 +198,8 @@ Evaluation Finetune::evaluate(int64_t limit) {
   if (objective_.is_of_pairs())
     made.metrics = {{"reward_accuracy", means.at(2)}, {"reward_margin", means[1]}};
   else
-    made.metrics = {{"perplexity", std::exp(made.loss)}};
+    made.metrics = {{"perplexity", std::exp(teacher_ ? means.at(1) : made.loss)}};
+  if (teacher_) made.metrics.emplace_back("divergence", means.at(2));
   return made;
 }
 
@@ -239,8 +246,13 @@ Recipe finetune() {
       .model = {{"base", Text(), "the model: a GGUF file, or a folder of Hugging Face"},
                 {"method", Text("lora"), "lora, qlora (the base in blocks), dora, full (all weights)"},
                 {"quantise", Text(), "qlora of a folder: blocks of its matrices, nf4, q4_0, q4_1, q8_0, q4_k, q6_k"},
-                {"objective", Text("sft"), "sft (cross entropy of answers), dpo, orpo (pairs of answers)"},
-                {"beta", Number(0.1), "dpo: cost of leaving the base; orpo: weight of the odds' ratio"},
+                {"objective", Text("sft"), "sft (cross entropy of answers), distil, dpo, orpo (pairs of answers)"},
+                {"beta", Number(0),
+                 "distil: the teacher's share; dpo: cost of leaving the base; orpo: weight of the "
+                 "odds' ratio; 0: the objective's own"},
+                {"teacher", Text(), "of distil: a GGUF file, or a folder of Hugging Face, with the same tokens"},
+                {"temperature", Number(1), "of distil: what logits are divided by"},
+                {"divergence", Text("forward"), "of distil: forward, reverse, jensen-shannon"},
                 {"rank", Integer(8), "of the adapters"},
                 {"alpha", Number(16), "of the adapters, whose scale is alpha / rank"},
                 {"rank_stabilised", Flag(false), "the scale is alpha / sqrt(rank)"},
