@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "heddle/core/base/error.h"
 #include "heddle/core/base/ggml_quantise.h"
 #include "heddle/nn/models/llama_gguf_options.h"
 #include "heddle/nn/models/llama_merged_rows.h"
@@ -28,7 +29,7 @@ uint32_t file_type_of(GgmlType type) {
 }
 
 void add_kind(GgufWriter& writer, GgmlType type) {
-  if (type == GgmlType::nf4) fail("no GGUF file has blocks of NF4");
+  if (type == GgmlType::nf4) throw ValueError("[export] no GGUF file has blocks of NF4");
   writer.add("general.file_type", file_type_of(type));
   writer.add("general.quantization_version", uint32_t{2});
 }
