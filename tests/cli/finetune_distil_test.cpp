@@ -1,10 +1,13 @@
 // `heddle finetune --objective distil` end to end: the small drawn model of the fixture learns from another one.
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "heddle/core/base/path.h"
+#include "heddle/data/pipeline_tokenizer.h"
 #include "tests/cli/finetune_fixture.h"
 #include "tests/cli/user_error.h"
+#include "tests/data/sentence_piece_file.h"
 
 namespace heddle {
 namespace {
@@ -22,7 +25,7 @@ class FinetuneDistil : public test::FinetuneCommand {
     teacher = other_model("teacher", 300, 64);
   }
   std::string other_model(const std::string& name, int64_t vocabulary, int64_t reads) {
-    fs::copy(model, folder / name);
+    std::filesystem::copy(fs::path(model), folder / name);
     const std::string own = std::exchange(model, folder / name);
     const int64_t before = std::exchange(context, reads);
     write_model(vocabulary, "llama", 48, 20);
@@ -71,6 +74,10 @@ TEST_F(FinetuneDistil, OfTheLongerVocabularyTheEndIsNotCompared) {
 
 // A model's own blocks of 8 bits are at no distance from it, and stay packed.
 TEST_F(FinetuneDistil, TeachesFromAGgufFile) {
+  const auto tokenizer = test::SentencePieceFile().read().tokenizer;
+  write("hf/tokenizer.json", dynamic_cast<const data::PipelineTokenizer&>(*tokenizer).tokenizer_json());
+  write_model(tokenizer->size(), "llama", 32, 1, 64);  // rows of whole blocks
+  length = "96";
   teacher = folder / "own.gguf";
   json({"export", model, "--type", "q8_0", "-o", teacher, "--device", "reference:0"});
   const std::vector<Json> run = trained("run", distilled({"--beta", "1", "--limit-steps", "1"}));
