@@ -30,6 +30,7 @@ pack() {
   cp build/release/bin/heddle "$bundle/bin/"
   local group
   for group in "${groups[@]}"; do cp "build/release/bin/heddle_tests_$group" "$bundle/bin/"; done
+  cp build/release/bin/heddle_{image,runtime}_run "$bundle/bin/"  # which conformance starts
   # Everything that the programs link, but glibc itself and what peers of the CPU bring along; and the Vulkan loader,
   # which is opened at run time.
   ldd "$bundle"/bin/* | awk '/=> \//{print $3}' | sort -u \
@@ -165,7 +166,8 @@ run() {
   out=${OUT:-gpu_check_out} logs=$bundle/logs
   [ -x "$bundle/bin/heddle" ] || tar -C "$bundle" -xJf "$bundle/programs.tar.xz"
   [ -x "$bundle/bin/heddle" ] || { echo "gpu_check: $bundle/ is not here; run 'tools/gpu_check.sh pack' first and carry it" >&2; exit 1; }
-  mkdir -p "$out" "$logs"
+  mkdir -p "$out" "$logs" build/release/bin
+  ln -sf "$PWD/$bundle/bin"/heddle_*_run build/release/bin/  # where the tests look
   : >"$out/gpu_check.log"
   [ $# -gt 0 ] || set -- figures torch finetune model tests
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv || echo "gpu_check: no nvidia-smi here"

@@ -72,7 +72,9 @@ std::map<std::string, std::string, std::less<>> scan_hooks(const OpDef& op, DTyp
     const char* least = is_float(dtype)       ? "-INFINITY"
                         : dtype == DType::i64 ? "-9223372036854775808.0f"
                                               : "-2147483648.0f";
-    return {{"INIT", least}, {"COMBINE", "((p) > (q) || (p) != (p) ? (p) : (q))"}};
+    // isnan looks at the bits: a driver may take p != p for false (NVIDIA's OpenCL C).
+    return {{"INIT", least},
+            {"COMBINE", is_float(dtype) ? "((p) > (q) || isnan(p) ? (p) : (q))" : "((p) > (q) ? (p) : (q))"}};
   }
   if (&op == &ops::logcumsumexp_op) {  // equal infinities have no difference
     return {{"INIT", "-INFINITY"},

@@ -285,8 +285,10 @@ TEST_P(ConvTest, Winograd) {
 }
 
 TEST_P(ConvTest, Pointwise) {
-  const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3},  {"NV", 2}, {"QT", 1},
-                        {"QH", 2},       {"NI", 2},       {"CB", 64}, {"NO", 1}};
+  // The block of channels lies in private memory; NVIDIA's Vulkan compiler refuses the one that CPUs choose.
+  const int64_t channels = on_vulkan_gpu() ? 20 : 64;
+  const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3},        {"NV", 2}, {"QT", 1},
+                        {"QH", 2},       {"NI", 2},       {"CB", channels}, {"NO", 1}};
   Bindings passes = one;  // more channels than fit
   passes["CB"] = 8;
   const Case shapes[] = {
