@@ -3,9 +3,12 @@
 #   tools/gpu_check.sh pack             here: builds the release preset and collects programs and the libraries they
 #                                       need in .gpu/ (ignored by git)
 #   tools/gpu_check.sh run [PART...]    there, with .gpu/ carried along: the parts (all without a name) are
-#     tests     kernels, conformance, autograd, parity and nn on cuda:0, vulkan:0 and opencl:0, on all cores
+#     tests     kernels, conformance, autograd, parity and nn on cuda:0, vulkan:0 and opencl:0, on all cores, for
+#               TESTS_SECONDS in all; of TESTS_ONLY, names with spaces between, where that is set
 #     figures   heddle bench on each of the three, on cuda:0 beside cuBLAS, and one epoch of MNIST
 #     torch     training steps, generation and row kernels of cuda:0 beside PyTorch's, in turns
+#     profile   the kernels of some steps on cuda:0, into the log
+#     tune      searches schedules of cuda:0 for the shapes of those steps, into tuning.json
 #     finetune  heddle finetune beside PEFT, on random weights of SmolLM2-135M's sizes
 #     model     the static model of kernels beside the device (30 schedules), and the assembler's resources
 # `run` writes ${OUT:-gpu_check_out}/gpu_check.log and figures as JSON lines, bench_DEVICE.json; goes on after a
@@ -84,9 +87,10 @@ find_drivers() {
 
 # One shard of a group of tests on one device, until the time of all of them is over: how it ended, and its counts.
 shard() {  # shard GROUP DEVICE NUMBER OF
-  local log="$logs/tests-$1-$2-$3.log" code left=$((tests_end - $(date +%s)))
+  local log="$logs/tests-$1-$2-$3.log" code left=$((tests_end - $(date +%s))) filter="*$2*"
+  [ -z "${TESTS_ONLY:-}" ] || filter=$(printf "*%s*$2*:" $TESTS_ONLY)
   GTEST_TOTAL_SHARDS=$4 GTEST_SHARD_INDEX=$3 timeout $((left > 1 ? left : 1)) "$bundle/bin/heddle_tests_$1" \
-    --gtest_filter="*$2*" >"$log" 2>&1
+    --gtest_filter="$filter" >"$log" 2>&1
   code=$?
   echo "$1 $2 $code $(grep -c '^\[       OK' "$log") $(grep -c '^\[  FAILED  \] .*(.* ms)' "$log") $(grep -c '^\[  SKIPPED' "$log")" >"$log.sum"
 }
@@ -137,9 +141,24 @@ for line in open(sys.argv[1]):
 
 beside_torch() {
   compare() { part "torch-$1" "$2" python3 bench/torch_compare.py "${@:3}" --heddle "$bundle/bin/heddle" --device cuda:0 --torch-device cuda; grep -v '^\(PyTorch\|==\)' "$logs/torch-$1.log"; }
-  compare step 100 step --rounds 2 --repetitions 10
+  compare step 120 step --rounds 2 --repetitions 10 --cases mlp:32,cnn:32,mnist-cnn:64,resnet18:16x64,vae:128,char-lstm:32,char-gpt,gpt:4x128x12x128,gpt:8x1024x12x768
   compare attention 40 attention --rounds 2 --repetitions 10
   compare rows 40 softmax --rounds 2 --repetitions 10
+}
+
+profile() {
+  local step
+  for step in gpt:8x1024x12x768 resnet18:16x64 char-lstm:32 char-gpt; do
+    part "profile-$step" 25 "$bundle/bin/heddle" profile step "$step" --device cuda:0
+  done
+}
+
+tune() {
+  search() { part "tune-$1" "$(($2 + 15))" "$bundle/bin/heddle" tune "${@:3}" --device cuda:0 --budget "$2" -o "$out/tuning.json"; cat "$logs/tune-$1.log"; }
+  search matmul 50 matmul --cases nt:8192x3072x768,8192x768x3072,tn:3072x768x8192,4096x4096x4096
+  search conv 70 conv --cases "$(printf '%s16x64x32x32x64x3x1,%s16x128x16x16x128x3x1,%s16x256x8x8x256x3x1,%s16x512x4x4x512x3x1,' '' '' '' '' x: x: x: x: w: w: w: w: | sed 's/,$//')"
+  search halves 30 matmul --dtype bf16 --cases 4096x4096x4096,nt:8192x3072x768
+  search attention 30 attention --cases 8x12x1024x64,grad:8x12x1024x64
 }
 
 finetune() {
@@ -169,7 +188,7 @@ run() {
   mkdir -p "$out" "$logs" build/release/bin
   ln -sf "$PWD/$bundle/bin"/heddle_*_run build/release/bin/  # where the tests look
   : >"$out/gpu_check.log"
-  [ $# -gt 0 ] || set -- figures torch finetune model tests
+  [ $# -gt 0 ] || set -- figures torch profile finetune model tests
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv || echo "gpu_check: no nvidia-smi here"
   find_drivers
   part devices 20 "$bundle/bin/heddle" devices
@@ -183,7 +202,7 @@ run() {
     case "$name" in
       tests) tests || failed=$((failed + 1)) ;;
       torch) beside_torch ;;
-      figures | finetune | model) "$name" ;;
+      figures | profile | tune | finetune | model) "$name" ;;
       *) echo "gpu_check: there is no part '$name'" >&2; exit 2 ;;
     esac
   done
@@ -194,5 +213,5 @@ run() {
 case "${1:-}" in
   pack) pack ;;
   run) run "${@:2}" ;;
-  *) sed -n '2,14p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  *) sed -n '2,17p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

@@ -230,7 +230,8 @@ TEST_P(Queues, AnUploadDoesNotWaitForTheStepThatRuns) {
     return std::vector<Command>(
         launches, Dispatch{kernel, {n / 16, 1, 1}, {{a, 0, n * 4}, {input, 0, n * 4}, {out, 0, n * 4}}, {n, 3}});
   };
-  // A step of 50 ms at least: a first upload takes some, for its page-locked memory.
+  device->write_beside(slots[1], 0, ones.data(), n * 4, Ticket::none);  // the first one makes page-locked memory
+  // A step of 50 ms at least.
   const RecordingId once = device->record(step(slots[0]), false);
   const auto begin = std::chrono::steady_clock::now();
   device->wait(device->submit(once));

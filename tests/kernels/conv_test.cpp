@@ -286,7 +286,7 @@ TEST_P(ConvTest, Winograd) {
 
 TEST_P(ConvTest, Pointwise) {
   // The block of channels lies in private memory; NVIDIA's Vulkan compiler refuses the one that CPUs choose.
-  const int64_t channels = on_vulkan_gpu() ? 20 : 64;
+  const int64_t channels = on_vulkan_gpu() ? 16 : 64;
   const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3},        {"NV", 2}, {"QT", 1},
                         {"QH", 2},       {"NI", 2},       {"CB", channels}, {"NO", 1}};
   Bindings passes = one;  // more channels than fit
