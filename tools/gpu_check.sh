@@ -140,8 +140,12 @@ for line in open(sys.argv[1]):
 }
 
 beside_torch() {
-  compare() { part "torch-$1" "$2" python3 bench/torch_compare.py "${@:3}" --heddle "$bundle/bin/heddle" --device cuda:0 --torch-device cuda; grep -v '^\(PyTorch\|==\)' "$logs/torch-$1.log"; }
-  compare step 120 step --rounds 2 --repetitions 10 --cases mlp:32,cnn:32,mnist-cnn:64,resnet18:16x64,vae:128,char-lstm:32,char-gpt,gpt:4x128x12x128,gpt:8x1024x12x768
+  compare() {
+    part "torch-$1" "$2" python3 bench/torch_compare.py "${@:3}" --heddle "$bundle/bin/heddle" --device cuda:0 --torch-device cuda
+    grep -v '^\(PyTorch\|==\)' "$logs/torch-$1.log"
+  }
+  local steps=mlp:32,cnn:32,mnist-cnn:64,resnet18:16x64,vae:128,char-lstm:32,char-gpt,gpt:4x128x12x128,gpt:8x1024x12x768
+  compare step 120 step --rounds 2 --repetitions 10 --cases "$steps"
   compare attention 40 attention --rounds 2 --repetitions 10
   compare rows 40 softmax --rounds 2 --repetitions 10
 }
@@ -154,9 +158,16 @@ profile() {
 }
 
 tune() {
-  search() { part "tune-$1" "$(($2 + 15))" "$bundle/bin/heddle" tune "${@:3}" --device cuda:0 --budget "$2" -o "$out/tuning.json"; cat "$logs/tune-$1.log"; }
+  search() {
+    part "tune-$1" "$(($2 + 15))" "$bundle/bin/heddle" tune "${@:3}" --device cuda:0 --budget "$2" -o "$out/tuning.json"
+    cat "$logs/tune-$1.log"
+  }
   search matmul 50 matmul --cases nt:8192x3072x768,8192x768x3072,tn:3072x768x8192,4096x4096x4096
-  search conv 70 conv --cases "$(printf '%s16x64x32x32x64x3x1,%s16x128x16x16x128x3x1,%s16x256x8x8x256x3x1,%s16x512x4x4x512x3x1,' '' '' '' '' x: x: x: x: w: w: w: w: | sed 's/,$//')"
+  local kind images=""
+  for kind in "" x: w:; do
+    images+="${images:+,}${kind}16x64x32x32x64x3x1,${kind}16x128x16x16x128x3x1,${kind}16x256x8x8x256x3x1,${kind}16x512x4x4x512x3x1"
+  done
+  search conv 70 conv --cases "$images"
   search halves 30 matmul --dtype bf16 --cases 4096x4096x4096,nt:8192x3072x768
   search attention 30 attention --cases 8x12x1024x64,grad:8x12x1024x64
 }
