@@ -82,6 +82,7 @@ constexpr Row model_rows[] = {
     {"--targets", "model.targets", "Patterns of modules that get adapters: *.q_proj,*.k_proj,*.v_proj,*.o_proj"},
     {"--length", "model.length", "Tokens of a row (512)"},
     {"--no-pack", "model.pack", "One example in a row", "false"},
+    {"--buckets", "model.buckets", "Lengths that batches of --no-pack and of pairs are cut to, at most (4)"},
     {"--drop-long", "model.drop_long", "Leave out examples longer than a row, instead of cutting them", "true"},
     {"--all-tokens", "model.all_tokens", "The loss is of all tokens, not of the answers alone", "true"},
     {"--template", "model.template", "Chat template, where the model's own is unknown or missing"},

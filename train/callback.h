@@ -17,6 +17,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "heddle/train/task.h"
 
@@ -36,8 +38,9 @@ struct StepRecord {
   std::optional<double> grad_norm;   // before clipping; only measured with clip_norm
   std::optional<double> loss_scale;  // of f16 training, at the end of its window; with it, updates left out so far
   std::optional<int64_t> skipped;
-  double samples_per_second = 0;  // of its window
-  double seconds = 0;             // since the run began
+  std::vector<std::pair<std::string, double>> figures = {};  // Task::names_of_step()
+  double samples_per_second = 0;                             // of its window
+  double seconds = 0;                                        // since the run began
 };
 
 class Callback {

@@ -41,6 +41,7 @@ void MetricsLines::on_steps(Trainer& t, std::span<const StepRecord> steps) {
     if (s.grad_norm) event["grad_norm"] = *s.grad_norm;
     if (s.loss_scale) event["loss_scale"] = *s.loss_scale;
     if (s.skipped) event["skipped"] = *s.skipped;
+    for (const auto& [name, value] : s.figures) event[name] = value;
     if (tokens > 0) {
       event["tokens"] = examples_per_update(t.config()) * tokens;
       event["tokens_per_second"] = s.samples_per_second * static_cast<double>(tokens);

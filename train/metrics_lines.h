@@ -1,7 +1,8 @@
 // MetricsLines: a run as JSON, one object a line: what metrics.jsonl holds and `heddle train --json` prints.
 //
 //   {"event":"start","recipe":..,"device":..,"parameters":n,"step":n,"steps":n}
-//   {"event":"step","step":n,"epoch":x,"loss":..,"lr":..,"grad_norm":..|null,"samples_per_second":..,"loss_scale":..,"skipped":n,"tokens_per_second":..,"seconds":..}
+//   {"event":"step","step":n,"epoch":x,"loss":..,"lr":..,"grad_norm":..|null,"samples_per_second":..,"loss_scale":..,"skipped":n,<figures
+//   of the task>,"tokens_per_second":..,"seconds":..}
 //   {"event":"eval","step":n,"split":"validation"|"test","loss":..,"examples":n,"metrics":{..},"confusion":[[..]],"curve":[[threshold,coverage,risk],..],"seconds":..}
 //   {"event":"sample","step":n,"text":..|"image":"samples/step-n.png"}   {"event":"checkpoint","step":n,"path":..}
 //   {"event":"loader","epoch":n,"fetch":s,"preprocess":s,"copy":s,"compute":s,"idle":s,"starved":s,"bottleneck":"compute"|"fetch"|"preprocess"|"copy"|"host"}

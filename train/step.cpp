@@ -38,7 +38,10 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
       norms_(empty_list(device)),
       compiled_(
           compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); },
-                  {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {}
+                  {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {
+  if (accumulate_ == 1) figure_names_ = task.names_of_step();
+  for (size_t i = 0; i < figure_names_.size(); ++i) figures_.push_back(empty_list(device));
+}
 
 void TrainingStep::submit(const std::vector<Tensor>& batch, bool keep) {
   if (keep && gradients_.empty()) {
@@ -69,6 +72,8 @@ Tensor TrainingStep::differentiate(const std::vector<Tensor>& batch) {
 
 void TrainingStep::record(const std::vector<Tensor>& batch, int64_t keeping) {
   keep(losses_, differentiate(batch));
+  const std::vector<Tensor> figures = task_.take_figures_of_step();
+  for (size_t i = 0; i < figures_.size(); ++i) keep(figures_[i], figures.at(i));
   if (keeping != 0) keep_gradients();
   optimizers_.update();
   if (clips_) keep(norms_, optimizers_.norm());
@@ -115,7 +120,9 @@ void TrainingStep::keep(Tensor& list, const Tensor& value) {
 
 TrainingStep::Results TrainingStep::take() {
   device_.synchronize();
-  Results results{first_of(losses_, open_), clips_ ? first_of(norms_, open_) : std::vector<float>{}, {}, {}};
+  Results results{first_of(losses_, open_), clips_ ? first_of(norms_, open_) : std::vector<float>{}, {}, {}, {}};
+  for (size_t i = 0; i < figures_.size(); ++i)
+    results.figures.emplace_back(figure_names_[i], first_of(figures_[i], open_));
   if (const nn::LossScale* scale = optimizers_.loss_scale()) {
     results.loss_scale = scale->value().item();
     results.skipped = static_cast<int64_t>(scale->skipped().item());

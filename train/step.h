@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/core/compile/compile.h"
@@ -49,6 +50,8 @@ class TrainingStep {
     std::vector<float> norms;          // empty without clip_norm
     std::optional<double> loss_scale;  // of f16 training, as it is now
     std::optional<int64_t> skipped;    // updates left out so far, because a gradient was infinite or NaN
+    // Of Task::names_of_step(); empty where updates are accumulated.
+    std::vector<std::pair<std::string, std::vector<float>>> figures;
   };
   // Waits for the device.
   Results take();
@@ -69,6 +72,8 @@ class TrainingStep {
   bool clips_;
   int64_t open_ = 0;
   Tensor losses_, norms_;  // (window)
+  std::vector<std::string> figure_names_;
+  std::vector<Tensor> figures_;  // (window) each
   std::vector<Tensor> gradients_;
   std::function<void(const std::vector<Tensor>& batch, int64_t keeping)> compiled_;
 };

@@ -88,6 +88,11 @@ class Task {
   virtual const TrainingData& training() const = 0;
   // The mean loss over a batch as the loader gives it, rank 0, with gradients.
   virtual Tensor loss(const std::vector<Tensor>& batch) = 0;
+  // Names of what loss() finds besides, which lines of steps show; always the same ones.
+  virtual std::vector<std::string> names_of_step() const { return {}; }
+  // What the last loss() found: rank 0, without gradients, in the order of the names. Not asked for where an update is
+  // accumulated from parts.
+  virtual std::vector<Tensor> take_figures_of_step() { return {}; }
   // Over the validation data, or its first `limit` examples when limit > 0: what the plateau, the best checkpoint and
   // early stopping look at. The model is in evaluation mode meanwhile.
   virtual Evaluation evaluate(int64_t limit = 0) = 0;

@@ -56,6 +56,7 @@ void TensorboardEvents::on_steps(Trainer& t, std::span<const StepRecord> steps) 
     file_.scalar("train/loss", s.step, s.loss);
     file_.scalar("train/lr", s.step, s.lr);
     if (s.grad_norm) file_.scalar("train/grad_norm", s.step, *s.grad_norm);
+    for (const auto& [name, value] : s.figures) file_.scalar("train/" + name, s.step, value);
     file_.scalar("train/samples_per_second", s.step, s.samples_per_second);
   }
 }

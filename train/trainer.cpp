@@ -214,6 +214,7 @@ struct Trainer::State {
       if (!results.norms.empty()) record.grad_norm = results.norms[i];
       record.loss_scale = results.loss_scale;
       record.skipped = results.skipped;
+      for (const auto& [name, values] : results.figures) record.figures.emplace_back(name, values[i]);
       record.samples_per_second = samples / step_seconds.back();
       record.seconds = seconds_since(run_start);
       records.push_back(record);

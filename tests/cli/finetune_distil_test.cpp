@@ -65,6 +65,16 @@ TEST_F(FinetuneDistil, BetaIsTheTeachersShare) {
   EXPECT_NEAR(first("head", distilled({"--beta", "1", "--targets", "lm_head"})), alone, 1e-5);
 }
 
+TEST_F(FinetuneDistil, LinesOfStepsHaveBothParts) {
+  const Json half = trained("half", distilled({"--limit-steps", "1"})).front();
+  const double divergence = half["divergence"].get<double>(), entropy = half["cross_entropy"].get<double>();
+  EXPECT_NEAR(half["loss"].get<double>(), (divergence + entropy) / 2, 1e-5);
+  EXPECT_GT(divergence, 0);
+  const Json alone = trained("alone", distilled({"--limit-steps", "1", "--beta", "1"})).front();
+  EXPECT_EQ(alone["loss"], alone["divergence"]);
+  EXPECT_FALSE(alone.contains("cross_entropy"));
+}
+
 TEST_F(FinetuneDistil, OfTheLongerVocabularyTheEndIsNotCompared) {
   const Finished run = test::run_heddle(command("run", distilled({"--limit-steps", "1"})));
   EXPECT_EQ(run.exit_code, 0) << run.err;

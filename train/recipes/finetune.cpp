@@ -17,8 +17,10 @@
 #include "heddle/nn/lora_files.h"
 #include "heddle/nn/models/llama_digest.h"
 #include "heddle/nn/models/llama_folder.h"
+#include "heddle/train/feed.h"
 #include "heddle/train/recipes/batches.h"
 #include "heddle/train/recipes/finetune_teacher.h"
+#include "heddle/train/recipes/length_buckets.h"
 #include "heddle/train/recipes/recipes.h"
 #include "heddle/train/recipes/without_adapters.h"
 
@@ -57,6 +59,16 @@ int64_t length_of(const Config& c, const BaseModel& base) {
   if (length < 2 || length > most)
     throw ValueError(fmt::format("[finetune] --length {}; the model reads 2 to {} tokens", length, most));
   return length;
+}
+
+// Rows of one example or pair each, in batches of few lengths; `rows` of them are in an example.
+void use_buckets(TrainingData& data, const Config& c, int64_t rows) {
+  const LengthBuckets buckets = length_buckets(data.dataset, {.count = c.model_value<Integer>("buckets"),
+                                                              .batch = checked_examples_per_update(c),
+                                                              .seed = static_cast<uint64_t>(c.run.seed)});
+  data.sampler = buckets.sampler;
+  data.collate = buckets.collate;
+  data.tokens = rows * std::lround(buckets.mean_length);
 }
 
 }  // namespace
@@ -108,6 +120,8 @@ void Finetune::make_rows(const ChatData& data, const Config& c) {
                                  rows.examples, rows.rows, options.length, rows.trained, rows.tokens));
   data_ = {.name = c.data.path, .dataset = data::first(rows.dataset, c.data.limit_train), .tokens = options.length};
   validation_ = held.dataset;
+  validation_tokens_ = options.length;
+  if (!packs_) use_buckets(data_, c, 1);
 }
 
 void Finetune::make_pairs(const ChatData& data, const Config& c) {
@@ -123,6 +137,8 @@ void Finetune::make_pairs(const ChatData& data, const Config& c) {
   data_ = {
       .name = c.data.path, .dataset = data::first(pairs.dataset, c.data.limit_train), .tokens = 2 * options.length};
   validation_ = held.dataset;
+  validation_tokens_ = 2 * options.length;
+  use_buckets(data_, c, 2);
 }
 
 // The batch's tokens and targets are (B, 2, T).
@@ -159,8 +175,17 @@ std::vector<Tensor> Finetune::rows_of(const std::vector<Tensor>& batch) const {
 }
 
 Tensor Finetune::loss_of(const std::vector<Tensor>& batch, double smoothing) {
-  if (objective_.is_of_pairs()) return pair_loss(batch, smoothing).loss;
-  if (teacher_) return distil_loss(rows_of(batch), smoothing).loss;
+  if (objective_.is_of_pairs()) {
+    const PreferenceLoss lost = pair_loss(batch, smoothing);
+    figures_of_step_ = {lost.margin, lost.accuracy};
+    return lost.loss;
+  }
+  if (teacher_) {
+    const DistilledLoss lost = distil_loss(rows_of(batch), smoothing);
+    figures_of_step_ = {lost.divergence.detach()};
+    if (objective_.beta < 1) figures_of_step_.push_back(lost.cross_entropy.detach());
+    return lost.loss;
+  }
   return token_losses(*base_.network, rows_of(batch), own_head_, smoothing, Reduction::mean);
 }
 
@@ -175,6 +200,13 @@ std::vector<double> Finetune::measured(const std::vector<Tensor>& batch) {
   return {trained, lost.loss.item(), lost.cross_entropy.item(), lost.divergence.item()};
 }
 
+std::vector<std::string> Finetune::names_of_step() const {
+  if (objective_.is_of_pairs()) return {"reward_margin", "reward_accuracy"};
+  if (!teacher_) return {};
+  if (objective_.beta == 1) return {"divergence"};  // the cross entropy would cost another product with the head
+  return {"divergence", "cross_entropy"};
+}
+
 Tensor Finetune::loss(const std::vector<Tensor>& batch) {
   // Dropout of adapters asks the module that they stand beside.
   if (base_.network->training() != model().training()) base_.network->train(model().training());
@@ -186,7 +218,7 @@ Evaluation Finetune::evaluate(int64_t limit) {
   const data::DatasetPtr rows = data::first(validation_, limit);
   std::vector<double> means;
   double count = 0;
-  for_each_batch(rows, std::max<int64_t>(1, evaluation_tokens / data_.tokens), {}, device_,
+  for_each_batch(rows, std::max<int64_t>(1, evaluation_tokens / validation_tokens_), {}, device_,
                  [&](const std::vector<Tensor>& batch) {
                    const std::vector<double> found = measured(batch);
                    means.resize(found.size() - 1);
@@ -261,6 +293,7 @@ Recipe finetune() {
                  "patterns of modules that get adapters"},
                 {"length", Integer(512), "tokens of a row"},
                 {"pack", Flag(true), "several short examples in a row, each of which sees itself alone"},
+                {"buckets", Integer(4), "lengths of rows of one example or pair each, which their batches are cut to"},
                 {"drop_long", Flag(false), "leave out examples longer than a row, instead of cutting them"},
                 {"all_tokens", Flag(false), "the loss is of all tokens, not of the answers alone"},
                 {"template", Text(), "chat template; empty: the model's own"},

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/nn/lora.h"
@@ -30,6 +31,8 @@ class Finetune final : public Task {
   nn::Module& network() override { return *base_.network; }
   const TrainingData& training() const override { return data_; }
   Tensor loss(const std::vector<Tensor>& batch) override;
+  std::vector<std::string> names_of_step() const override;
+  std::vector<Tensor> take_figures_of_step() override { return std::exchange(figures_of_step_, {}); }
   Evaluation evaluate(int64_t limit) override;
   Generated generate() override;
   Metadata metadata() const override;
@@ -62,7 +65,9 @@ class Finetune final : public Task {
   std::vector<std::string> remarks_;
   TrainingData data_;
   data::DatasetPtr validation_;
+  int64_t validation_tokens_ = 1;  // of one of its examples
   double loss_before_ = 0;
+  std::vector<Tensor> figures_of_step_;
   DeviceContext& device_;
 };
 
