@@ -44,6 +44,30 @@ Losses losses_of(const Classes& classes, const Tensor& x, const Tensor& weight, 
   return {squeeze(logarithms - expected, 1), logarithms};
 }
 
+// Losses of rows, (N), and each one's gradient by its row of x, (N, C).
+struct Sloped {
+  Tensor losses, slopes;
+};
+
+// The slope is softmax(x W^T) W - W[target]: attention whose keys and values are the classes, so the same pass that
+// adds exponentials up adds these rows, behind the largest logit so far (Dao et al. 2022, "FlashAttention", algorithm
+// 1). Two products with the weight instead of three, where it needs no gradient. Without smoothing.
+Sloped sloped_losses_of(const Classes& classes, const Tensor& x, const Tensor& weight, const Tensor& targets) {
+  const RunningSums none = RunningSums::before(x);
+  const auto step = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& part) {
+    const Tensor logits = classes.logits(x, part[0]);
+    const Tensor most = maximum(carry[0], max(logits, {1}, true)), kept = exp(carry[0] - most);
+    const Tensor shares = exp(logits - most);
+    return Scanned{{most, carry[1] * kept + sum(shares, {1}, true), carry[2] * kept + classes.back(shares, part[0])},
+                   {}};
+  };
+  const std::vector<Tensor> last =
+      classes.stretches.over({weight}, {none.most, none.sums, zeros(x.shape(), x.dtype(), &x.device())}, step).carry;
+  const Tensor own = cast(classes.of(weight, targets), x.dtype());
+  const Tensor losses = RunningSums{last[0], last[1]}.logarithms() - sum(x * own, {1}, true);
+  return {squeeze(losses, 1), last[2] / last[1] - own};
+}
+
 // Gradients of x and of the weight (undefined unless wanted) by cotangents g (N) of the losses.
 std::pair<Tensor, Tensor> gradients_of(const Classes& classes, const Tensor& x, const Tensor& weight,
                                        const Tensor& targets, const Tensor& logarithms, const Tensor& g, bool both) {
@@ -85,9 +109,24 @@ void check(const Tensor& x, const Tensor& targets, int64_t width, const LinearCr
     throw ValueError(fmt::format("[linear_cross_entropy] stretch is {}; it must be at least 1", o.stretch));
 }
 
-// Losses of x (N, C), whose gradient computes the logits again.
+// Losses of x (N, C) whose gradient is on its way in the same pass.
+Tensor losses_with_slopes(const Classes& classes, const Tensor& given, const Tensor& matrix, const Tensor& classes_of) {
+  const auto f = custom_vjp([classes](const Tensor& x, const Tensor& weight,
+                                      const Tensor& targets) { return losses_of(classes, x, weight, targets).losses; },
+                            [classes](const Tensor& x, const Tensor& weight, const Tensor& targets) {
+                              const auto [losses, slopes] = sloped_losses_of(classes, x, weight, targets);
+                              return std::pair(losses, std::tuple(slopes));
+                            },
+                            [](const std::tuple<Tensor>& kept, const Tensor& g) {
+                              return std::tuple(unsqueeze(g, 1) * std::get<0>(kept), Tensor(), Tensor());
+                            });
+  return f(given, matrix, classes_of);
+}
+
+// Losses of x (N, C), whose gradient computes the logits again where it has to.
 Tensor losses_with_rule(const Classes& classes, const Tensor& given, const Tensor& matrix, const Tensor& classes_of) {
   const bool both = !classes.packed && matrix.requires_grad();
+  if (!both && classes.smoothing == 0) return losses_with_slopes(classes, given, matrix, classes_of);
   const auto f = custom_vjp([classes](const Tensor& x, const Tensor& weight,
                                       const Tensor& targets) { return losses_of(classes, x, weight, targets).losses; },
                             [classes](const Tensor& x, const Tensor& weight, const Tensor& targets) {
