@@ -7,8 +7,8 @@
 // them take a gigabyte, and their gradient another. Each stretch of classes is multiplied, goes into running maxima and
 // sums of exponentials, and is forgotten; the gradient computes it again from the logarithms of these sums (Milakov and
 // Gimelshein 2018, "Online normalizer calculation for softmax"; Wijmans et al. 2024, "Cut your losses in
-// large-vocabulary language models"). Of a weight that needs no gradient (and without smoothing) the gradient of x is made in
-// the same pass, by two products instead of three. Invariants: no tensor of (rows, classes) is made, forward or
+// large-vocabulary language models"). Of a weight that needs no gradient (and without smoothing) the gradient of x is
+// made in the same pass, by two products instead of three. Invariants: no tensor of (rows, classes) is made, forward or
 // backward; a packed weight is read as it lies, and a weight without requires_grad gets no gradient. Errors:
 // ShapeError, DTypeError, ValueError. Thread safety: recording is per thread.
 #pragma once
