@@ -69,6 +69,12 @@ BaseModel load_base_model(const std::string& path, nn::GgufWeights weights, Devi
   return base;
 }
 
+std::shared_ptr<nn::Llama> load_base_network(const std::string& path, nn::GgufWeights weights, DeviceRef device) {
+  check_path(path);
+  if (is_gguf(path)) return std::make_shared<nn::Llama>(nn::load_llama(Gguf::map(path), path, device, weights));
+  return std::make_shared<nn::Llama>(nn::LlamaFolder(path).load(device));
+}
+
 data::ChatTemplate template_of(const BaseModel& base, const std::string& name) {
   if (!name.empty()) return data::ChatTemplate::named(name);
   if (const auto own = data::ChatTemplate::recognised(base.chat_template)) return *own;

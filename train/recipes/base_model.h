@@ -34,6 +34,9 @@ bool is_base_model(const std::string& path);
 BaseModel load_base_model(const std::string& path, nn::GgufWeights weights, DeviceRef device = {},
                           const std::string& tokenizer = {});
 
+// Its network alone.
+std::shared_ptr<nn::Llama> load_base_network(const std::string& path, nn::GgufWeights weights, DeviceRef device = {});
+
 // The same without its network: for those who look at data alone.
 BaseModel read_base_text(const std::string& path);
 

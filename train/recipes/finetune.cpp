@@ -18,12 +18,13 @@
 #include "heddle/nn/models/llama_digest.h"
 #include "heddle/nn/models/llama_folder.h"
 #include "heddle/train/recipes/batches.h"
+#include "heddle/train/recipes/finetune_memory.h"
 #include "heddle/train/recipes/recipes.h"
 
 namespace heddle::train {
 namespace {
 
-constexpr int64_t sample_tokens = 96, evaluation_tokens = 2048;
+constexpr int64_t sample_tokens = 96;
 
 const std::string& method_of(const Config& c) {
   const std::string& method = c.model_value<Text>("method");
@@ -75,6 +76,14 @@ class WithoutAdapters {
 };
 
 }  // namespace
+
+BaseModel load_finetune_network(const Config& c, DeviceContext& device) {
+  const std::string& path = c.model_value<Text>("base");
+  BaseModel base;
+  base.network = load_base_network(path, weights_of(c, path), device);
+  base.network->checkpoint_blocks(recomputes(c));
+  return base;
+}
 
 Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext& device)
     : base_(std::move(base)),
@@ -234,50 +243,52 @@ std::vector<Figure> Finetune::figures() const {
 }
 
 Recipe finetune() {
-  return {
-      .name = "finetune",
-      .help = "a language model that there is, on conversations or texts (`heddle finetune`)",
-      .model = {{"base", Text(), "the model: a GGUF file, or a folder of Hugging Face"},
-                {"method", Text("lora"), "lora, qlora (blocks stay packed), dora, full (all weights)"},
-                {"objective", Text("sft"), "sft (cross entropy of answers), dpo, orpo (pairs of answers)"},
-                {"beta", Number(0.1), "dpo: cost of leaving the base; orpo: weight of the odds' ratio"},
-                {"rank", Integer(8), "of the adapters"},
-                {"alpha", Number(16), "of the adapters, whose scale is alpha / rank"},
-                {"rank_stabilised", Flag(false), "the scale is alpha / sqrt(rank)"},
-                {"dropout", Number(0), "of the adapters' inputs"},
-                {"targets", Texts({"*.q_proj", "*.k_proj", "*.v_proj", "*.o_proj"}),
-                 "patterns of modules that get adapters"},
-                {"length", Integer(512), "tokens of a row"},
-                {"pack", Flag(true), "several short examples in a row, each of which sees itself alone"},
-                {"drop_long", Flag(false), "leave out examples longer than a row, instead of cutting them"},
-                {"all_tokens", Flag(false), "the loss is of all tokens, not of the answers alone"},
-                {"template", Text(), "chat template; empty: the model's own"},
-                {"recompute", Flag(false), "blocks are computed again for gradients, in less memory and more time"}},
-      .unused = joined(joined({"data.augment", "data.mixup", "data.tokenizer", "run.init_from"},
-                              {"data.target", "data.image_column", "data.image_size"}),
-                       {"data.task"}),
-      .defaults =
-          [](Config& c) {
-            c.training.batch = 4;
-            c.training.epochs = 1;
-            c.training.clip_norm = 1;
-            c.optimizer.name = "adamw";
-            c.optimizer.lr = 2e-4;
-            c.schedule.name = "linear";
-            c.schedule.warmup = 5;
+  return {.name = "finetune",
+          .help = "a language model that there is, on conversations or texts (`heddle finetune`)",
+          .model = {{"base", Text(), "the model: a GGUF file, or a folder of Hugging Face"},
+                    {"method", Text("lora"), "lora, qlora (blocks stay packed), dora, full (all weights)"},
+                    {"objective", Text("sft"), "sft (cross entropy of answers), dpo, orpo (pairs of answers)"},
+                    {"beta", Number(0.1), "dpo: cost of leaving the base; orpo: weight of the odds' ratio"},
+                    {"rank", Integer(8), "of the adapters"},
+                    {"alpha", Number(16), "of the adapters, whose scale is alpha / rank"},
+                    {"rank_stabilised", Flag(false), "the scale is alpha / sqrt(rank)"},
+                    {"dropout", Number(0), "of the adapters' inputs"},
+                    {"targets", Texts({"*.q_proj", "*.k_proj", "*.v_proj", "*.o_proj"}),
+                     "patterns of modules that get adapters"},
+                    {"length", Integer(512), "tokens of a row"},
+                    {"pack", Flag(true), "several short examples in a row, each of which sees itself alone"},
+                    {"drop_long", Flag(false), "leave out examples longer than a row, instead of cutting them"},
+                    {"all_tokens", Flag(false), "the loss is of all tokens, not of the answers alone"},
+                    {"template", Text(), "chat template; empty: the model's own"},
+                    {"recompute", Text("auto"),
+                     "blocks are computed again for gradients: on, off, auto (where they must)"}},
+          .unused = joined(joined({"data.augment", "data.mixup", "data.tokenizer", "run.init_from"},
+                                  {"data.target", "data.image_column", "data.image_size"}),
+                           {"data.task"}),
+          .defaults =
+              [](Config& c) {
+                c.training.batch = 4;
+                c.training.epochs = 1;
+                c.training.clip_norm = 1;
+                c.optimizer.name = "adamw";
+                c.optimizer.lr = 2e-4;
+                c.schedule.name = "linear";
+                c.schedule.warmup = 5;
+              },
+          .make = [](const TaskRequest& r) -> std::unique_ptr<Task> {
+            const std::string& path = r.config.model_value<Text>("base");
+            if (path.empty()) throw ValueError("[finetune] which model? heddle finetune MODEL --data FILE");
+            const std::vector<std::string> settled = settle_memory(r.config, r.device);
+            BaseModel base = load_base_model(path, weights_of(r.config, path), r.device);
+            base.network->checkpoint_blocks(recomputes(r.config));
+            ChatData data = read_chat_data(r.config, base);
+            data.remarks.insert(data.remarks.begin(), settled.begin(), settled.end());
+            return std::make_unique<Finetune>(std::move(base), std::move(data), r.config, r.device);
           },
-      .make = [](const TaskRequest& r) -> std::unique_ptr<Task> {
-        const std::string& path = r.config.model_value<Text>("base");
-        if (path.empty()) throw ValueError("[finetune] which model? heddle finetune MODEL --data FILE");
-        BaseModel base = load_base_model(path, weights_of(r.config, path), r.device);
-        base.network->checkpoint_blocks(r.config.model_value<Flag>("recompute"));
-        ChatData data = read_chat_data(r.config, base);
-        return std::make_unique<Finetune>(std::move(base), std::move(data), r.config, r.device);
-      },
-      .network = [](const TaskRequest& r) -> Network {
-        throw ValueError(fmt::format("[model] a run of {} holds what was trained beside {}, not a network",
-                                     r.config.run.recipe, r.config.model_value<Text>("base")));
-      }};
+          .network = [](const TaskRequest& r) -> Network {
+            throw ValueError(fmt::format("[model] a run of {} holds what was trained beside {}, not a network",
+                                         r.config.run.recipe, r.config.model_value<Text>("base")));
+          }};
 }
 
 }  // namespace heddle::train

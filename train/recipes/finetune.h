@@ -22,6 +22,12 @@
 
 namespace heddle::train {
 
+// Tokens that an evaluation takes at once.
+inline constexpr int64_t evaluation_tokens = 2048;
+
+// The base as a run of that configuration holds it, its weights packed or in floating point, without its text.
+BaseModel load_finetune_network(const Config& config, DeviceContext& device);
+
 class Finetune final : public Task {
  public:
   Finetune(BaseModel base, ChatData data, const Config& config, DeviceContext& device);
