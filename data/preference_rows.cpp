@@ -9,7 +9,7 @@
 namespace heddle::data {
 namespace {
 
-constexpr int32_t ignored = -100, padding = 0;
+constexpr int32_t padding = 0;
 
 // One answer behind its question, as long as a row.
 struct Row {
@@ -18,7 +18,7 @@ struct Row {
 };
 
 Row row_of(const ChatTokens& answer, size_t length) {
-  Row row{std::vector<int32_t>(length, padding), std::vector<int32_t>(length, ignored)};
+  Row row{std::vector<int32_t>(length, padding), std::vector<int32_t>(length, ignored_target)};
   const size_t count = std::min(length, answer.tokens.size());
   for (size_t i = 0; i < count; ++i) {
     row.tokens[i] = answer.tokens[i];

@@ -20,8 +20,6 @@
 namespace heddle::data {
 namespace {
 
-constexpr const char* mark = "\u2581";  // SentencePiece's, for a space
-
 class Reader {
  public:
   Reader(const Gguf& file, const std::string& path) : file_(file), path_(path) {}
@@ -116,9 +114,9 @@ class Reader {
     if (flag("tokenizer.ggml.remove_extra_whitespaces", false))
       fail("tokenizer.ggml.remove_extra_whitespaces is not known");
     const bool space_in_front = flag("tokenizer.ggml.add_space_prefix", true);
-    if (space_in_front) p_.normalisers.emplace_back(Prepend{mark});
-    p_.normalisers.emplace_back(Replace{" ", mark});
-    p_.decoding = {Replace{mark, " "}, ByteNames{}, FuseText{}};
+    if (space_in_front) p_.normalisers.emplace_back(Prepend{space_mark});
+    p_.normalisers.emplace_back(Replace{" ", space_mark});
+    p_.decoding = {Replace{space_mark, " "}, ByteNames{}, FuseText{}};
     if (space_in_front) p_.decoding.emplace_back(StripStart{" "});
     const std::vector<double> scores = file_.at("tokenizer.ggml.scores").numbers();
     if (scores.size() != p_.names.size()) fail(fmt::format("{} tokens have {} scores", p_.names.size(), scores.size()));

@@ -26,7 +26,11 @@ struct GgufTokenizer {
 GgufTokenizer tokenizer_of(const Gguf& file, const std::string& path);
 
 // The reverse, into a file's metadata, for a model of `vocabulary` tokens; those that the tokenizer has not are written
-// as unused ones. Written are pairs of bytes under the rules above; ValueError "[gguf] ..." for other tokenizers.
-void add_tokenizer(GgufWriter& writer, const Tokenizer& tokenizer, int64_t vocabulary);
+// as unused ones. Written are pairs of bytes under the rules above, and pairs of characters that fall back on bytes as
+// SentencePiece has them (Llama 2, Mistral, Gemma, Phi 3): their merges must follow from a score of each token, which
+// becomes its score in the file; marks in tokens that are found in any text become spaces. Given is what the file's
+// tokenizer does otherwise, one line: Metaspace puts no space in front of a text that begins with one; mostly nothing.
+// ValueError "[gguf] ..." for other tokenizers.
+std::string add_tokenizer(GgufWriter& writer, const Tokenizer& tokenizer, int64_t vocabulary);
 
 }  // namespace heddle::data

@@ -112,6 +112,8 @@ void GgufWriter::add_made_tensor(std::string_view name, GgmlType type, const Sha
 void GgufWriter::append(Tensor tensor) {
   const auto& [name, type, shape, blocks, make, bytes] = tensor;
   const GgmlBlock& block = block_of(type);
+  if (find_block(static_cast<uint32_t>(type)) == nullptr)
+    throw ValueError(fmt::format("[GgufWriter] tensor '{}': no file has blocks of {}", shortened(name), block.name));
   const int64_t inner = shape.rank() > 0 ? shape.dim(-1) : 1;
   const auto numel = static_cast<uint64_t>(shape.numel());
   if (shape.rank() > 4 || inner % block.elements != 0 || bytes % block.bytes != 0 ||

@@ -2,54 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <tuple>
 #include <vector>
 
 #include "heddle/autograd/custom.h"
 #include "heddle/core/device/context.h"
-#include "heddle/core/functions/control/control.h"
-#include "heddle/core/functions/linalg/packed.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/class_stretches.h"
 
 namespace heddle::nn {
 namespace {
 
-// The weight's rows, and what they make.
-struct Classes {
-  std::optional<GgmlType> packed;
-  int64_t count = 0, stretch = 0;
+// The weight's rows, and what their losses are.
+struct Classes : ClassRows {
+  ClassStretches stretches;
   double smoothing = 0;
-
-  // Calls step(carry, {rows, number of the first}) for each stretch: one loop of the device, so that no two stretches
-  // are in memory at once; the rest behind it. What steps give by rows is put together.
-  Scanned over(const Tensor& weight, const std::vector<Tensor>& init, const ScanBody& step) const {
-    const int64_t whole = count / stretch, looped = whole * stretch;
-    DeviceContext* device = &weight.device();
-    Scanned all{init, {}};
-    if (whole > 0) {
-      const Tensor firsts = arange(0, static_cast<double>(looped), static_cast<double>(stretch), DType::i32, device);
-      const Tensor rows = reshape(slice(weight, 0, {.stop = looped}), {whole, stretch, weight.dim(1)});
-      all = scan(step, init, {rows, firsts});
-      for (Tensor& y : all.ys) y = reshape(y, {looped, y.dim(2)});
-    }
-    if (looped == count) return all;
-    const Tensor first = full({}, static_cast<double>(looped), DType::i32, device);
-    Scanned rest = step(all.carry, {slice(weight, 0, {.start = looped}), first});
-    for (size_t i = 0; i < rest.ys.size() && whole > 0; ++i) rest.ys[i] = concat({all.ys[i], rest.ys[i]}, 0);
-    return rest;
-  }
-  // (N, C) times the rows' transpose.
-  Tensor logits(const Tensor& x, const Tensor& rows) const {
-    return packed ? matmul_packed(x, rows, *packed) : cast(matmul(x, transpose(rows)), x.dtype());
-  }
-  // (N, rows) times the rows.
-  Tensor back(const Tensor& g, const Tensor& rows) const {
-    return packed ? packed::input_grad(g, rows, *packed) : cast(matmul(g, rows), g.dtype());
-  }
-  Tensor rows_of(const Tensor& weight, const Tensor& targets) const {
-    const Tensor rows = take(weight, targets, 0);
-    return packed ? unpack_blocks(rows, *packed) : rows;
-  }
 };
 
 // Losses of rows, (N), and the logarithms of their sums of exponentials, (N, 1).
@@ -58,26 +25,22 @@ struct Losses {
 };
 
 Losses losses_of(const Classes& classes, const Tensor& x, const Tensor& weight, const Tensor& targets) {
-  const auto start = [&](double value) { return full({x.dim(0), 1}, value, x.dtype(), &x.device()); };
-  std::vector<Tensor> init{start(-std::numeric_limits<double>::infinity()), start(0)};
-  if (classes.smoothing > 0) init.push_back(start(0));
-  const std::vector<Tensor> last = classes
-                                       .over(weight, init,
-                                             [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& part) {
-                                               const Tensor logits = classes.logits(x, part[0]);
-                                               const Tensor most = maximum(carry[0], max(logits, {1}, true));
-                                               const Tensor sums =
-                                                   carry[1] * exp(carry[0] - most) + sum(exp(logits - most), {1}, true);
-                                               Scanned next{{most, sums}, {}};
-                                               if (classes.smoothing > 0)
-                                                 next.carry.push_back(carry[2] + sum(logits, {1}, true));
-                                               return next;
-                                             })
-                                       .carry;
-  const Tensor logarithms = last[0] + log(last[1]);
-  const Tensor own = sum(x * cast(classes.rows_of(weight, targets), x.dtype()), {1}, true);
   const double share = classes.smoothing;
-  const Tensor expected = share > 0 ? (1 - share) * own + (share / static_cast<double>(classes.count)) * last[2] : own;
+  const RunningSums none = RunningSums::before(x);
+  std::vector<Tensor> init{none.most, none.sums};
+  if (share > 0) init.push_back(zeros({x.dim(0), 1}, x.dtype(), &x.device()));
+  const auto step = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& part) {
+    const Tensor logits = classes.logits(x, part[0]);
+    const RunningSums sums = RunningSums{carry[0], carry[1]}.with(logits);
+    Scanned next{{sums.most, sums.sums}, {}};
+    if (share > 0) next.carry.push_back(carry[2] + sum(logits, {1}, true));
+    return next;
+  };
+  const std::vector<Tensor> last = classes.stretches.over({weight}, init, step).carry;
+  const Tensor logarithms = RunningSums{last[0], last[1]}.logarithms();
+  const Tensor own = sum(x * cast(classes.of(weight, targets), x.dtype()), {1}, true);
+  const auto count = static_cast<double>(classes.stretches.count);
+  const Tensor expected = share > 0 ? (1 - share) * own + (share / count) * last[2] : own;
   return {squeeze(logarithms - expected, 1), logarithms};
 }
 
@@ -85,18 +48,17 @@ Losses losses_of(const Classes& classes, const Tensor& x, const Tensor& weight, 
 std::pair<Tensor, Tensor> gradients_of(const Classes& classes, const Tensor& x, const Tensor& weight,
                                        const Tensor& targets, const Tensor& logarithms, const Tensor& g, bool both) {
   const Tensor factor = unsqueeze(g, 1), places = unsqueeze(targets, 1);
-  const double even = classes.smoothing / static_cast<double>(classes.count);
-  const Scanned all = classes.over(
-      weight, {zeros(x.shape(), x.dtype(), &x.device())},
-      [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& part) {
-        const auto rows = static_cast<double>(part[0].dim(0));
-        const Tensor numbers = arange(0, rows, 1, targets.dtype(), &x.device()) + cast(part[1], targets.dtype());
-        const Tensor share = cast(places == numbers, x.dtype()) * (1 - classes.smoothing) + even;
-        const Tensor d = factor * (exp(classes.logits(x, part[0]) - logarithms) - share);
-        Scanned next{{carry[0] + classes.back(d, part[0])}, {}};
-        if (both) next.ys.push_back(matmul(transpose(d), x));
-        return next;
-      });
+  const double even = classes.smoothing / static_cast<double>(classes.stretches.count);
+  const auto step = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& part) {
+    const auto rows = static_cast<double>(part[0].dim(0));
+    const Tensor numbers = arange(0, rows, 1, targets.dtype(), &x.device()) + cast(part[1], targets.dtype());
+    const Tensor share = cast(places == numbers, x.dtype()) * (1 - classes.smoothing) + even;
+    const Tensor d = factor * (exp(classes.logits(x, part[0]) - logarithms) - share);
+    Scanned next{{carry[0] + classes.back(d, part[0])}, {}};
+    if (both) next.ys.push_back(matmul(transpose(d), x));
+    return next;
+  };
+  const Scanned all = classes.stretches.over({weight}, {zeros(x.shape(), x.dtype(), &x.device())}, step);
   return {all.carry[0], both ? cast(all.ys[0], weight.dtype()) : Tensor()};
 }
 
@@ -142,11 +104,10 @@ Tensor losses_with_rule(const Classes& classes, const Tensor& given, const Tenso
 
 Tensor linear_cross_entropy_of(const Tensor& x, const Tensor& weight, std::optional<GgmlType> packed,
                                const Tensor& targets, const LinearCrossEntropyOptions& o) {
-  const int64_t bytes = weight.dim(1);
-  const int64_t width = packed ? bytes / block_of(*packed).bytes * block_of(*packed).elements : bytes;
+  const Classes classes{{packed}, {weight.dim(0), o.stretch}, o.label_smoothing};
+  const int64_t width = classes.width(weight);
   check(x, targets, width, o);
-  const Classes classes{packed, weight.dim(0), o.stretch, o.label_smoothing};
-  const DType dtype = packed ? DType::f32 : promote(promote(x.dtype(), weight.dtype()), DType::f32);
+  const DType dtype = classes.dtype(x, weight);
   const Tensor rows = reshape(cast(x, dtype), {targets.numel(), width});
   const Tensor flat = reshape(targets, {targets.numel()});
   const Tensor counts = o.ignore_index ? cast(flat != static_cast<double>(*o.ignore_index), dtype) : Tensor();

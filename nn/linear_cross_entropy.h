@@ -27,7 +27,8 @@ struct LinearCrossEntropyOptions {
   int64_t stretch = 4096;               // classes at a time
 };
 
-// x (..., C), weight (V, C), class numbers targets (...), i32 or i64: the losses' mean, their sum, or (...).
+// x (..., C), weight (V, C), class numbers targets (...), i32 or i64: the losses' mean, their sum, or (...). The mean
+// where no target counts is NaN, as cross_entropy()'s and PyTorch's; who may meet that divides the sum by a number.
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& targets,
                             const LinearCrossEntropyOptions& options = {}, Caller caller = Caller::current());
 // With the weight of a projection, packed or not. Hooks of the projection, such as a Lora's, do not act.

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,28 +10,10 @@
 #include "heddle/core/base/ggml_quantise.h"
 #include "heddle/io/write_gguf.h"
 #include "heddle/nn/lora_files.h"
+#include "heddle/nn/models/llama_gguf_options.h"
 #include "heddle/nn/models/llama_merged_rows.h"
 
 namespace heddle::nn {
-namespace {
-
-// blk.3.attn_q of model.layers.3.self_attn.q_proj; empty where a Llama of GGUF has no such matrix.
-std::string gguf_name(const std::string& path) {
-  static const std::map<std::string, std::string, std::less<>> parts = {
-      {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"},
-      {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},  {"mlp.up_proj", "ffn_up"},
-      {"mlp.down_proj", "ffn_down"}};
-  if (path == "lm_head") return "output";
-  constexpr std::string_view front = "model.layers.";
-  if (!path.starts_with(front)) return {};
-  const size_t dot = path.find('.', front.size());
-  if (dot == std::string::npos) return {};
-  const auto part = parts.find(path.substr(dot + 1));
-  if (part == parts.end()) return {};
-  return fmt::format("blk.{}.{}", path.substr(front.size(), dot - front.size()), part->second);
-}
-
-}  // namespace
 
 std::string lacks_gguf(const Lora& lora, const std::string& architecture) {
   if (lora.options().dora) return "adapters of DoRA have no form in GGUF; export the merged model instead";
@@ -56,15 +37,17 @@ void save_gguf_adapter(const std::string& path, const Lora& lora, const LlamaOpt
   writer.add("adapter.lora.alpha", static_cast<float>(lora.scale() * rank));
   std::map<std::string, std::pair<Shape, std::vector<uint8_t>>> tensors;  // live until the file is written
   for (const std::string& module : lora.paths()) {
-    const std::string name = gguf_name(module);
-    if (name.empty()) throw ValueError(fmt::format("[gguf] {} is adapted, which llama.cpp has no name for", module));
+    const std::string name = gguf_name(module + ".weight", options);
+    // Rows of an embedding are read, not multiplied with.
+    if (name.empty() || module == "model.embed_tokens")
+      throw ValueError(fmt::format("[gguf] {} is adapted, which llama.cpp has no name for", module));
     const std::string ours = fmt::format("base_model.model.{}", module);
     const Tensor &a = state.at(ours + ".lora_A.weight"), &b = state.at(ours + ".lora_B.weight");
     std::vector<float> rows = b.to_vector<float>();
     const int64_t heads = paired ? heads_of(module + ".weight", options) : 0;
     if (heads > 0) put_in_pairs(rows, heads, b.dim(0));
-    tensors[name + ".weight.lora_a"] = {a.shape(), a.to_bytes()};
-    tensors[name + ".weight.lora_b"] = {b.shape(), quantise(GgmlType::f32, rows)};
+    tensors[name + ".lora_a"] = {a.shape(), a.to_bytes()};
+    tensors[name + ".lora_b"] = {b.shape(), quantise(GgmlType::f32, rows)};
   }
   for (const auto& [name, tensor] : tensors) writer.add_tensor(name, GgmlType::f32, tensor.first, tensor.second);
   writer.write(path);

@@ -9,6 +9,7 @@
 #include "heddle/nn/containers.h"
 #include "heddle/nn/conv.h"
 #include "heddle/nn/decoder.h"
+#include "heddle/nn/distillation.h"
 #include "heddle/nn/embedding.h"
 #include "heddle/nn/functional.h"
 #include "heddle/nn/generate.h"

@@ -2,7 +2,8 @@
 // papers'.
 //
 // Each documents what it computes; p parameter, g gradient, t the update from 1. Invariants, state, clipping and
-// groups: nn/optimizer.h. Errors: ValueError for impossible hyperparameters. Thread safety: none.
+// groups: nn/optimizer.h. `states` says what moments are kept in; the optimizers without it have f32. Errors:
+// ValueError for impossible hyperparameters. Thread safety: none.
 #pragma once
 
 #include <optional>
@@ -18,6 +19,7 @@ struct SgdOptions {
   double dampening = 0;
   double weight_decay = 0;
   bool nesterov = false;
+  StateType states = StateType::f32;
 };
 
 class SGD : public Optimizer {
@@ -39,6 +41,7 @@ struct AdamOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
+  StateType states = StateType::f32;
 };
 
 // weight_decay adds decay * parameter to the gradient (L2).
@@ -70,6 +73,7 @@ struct LionOptions {
   double beta1 = 0.9;
   double beta2 = 0.99;
   double weight_decay = 0;
+  StateType states = StateType::f32;
 };
 
 // Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", algorithm 2:

@@ -20,12 +20,16 @@
 #include "heddle/core/graph/node.h"
 #include "heddle/core/graph/trace.h"
 #include "heddle/nn/clip.h"
+#include "heddle/nn/packed_state.h"
 #include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
 
 DType state_dtype(DType parameter) { return parameter == DType::f64 ? DType::f64 : DType::f32; }
+
+std::string codes_of(const char* moment) { return fmt::format("{}.codes", moment); }
+std::string scales_of(const char* moment) { return fmt::format("{}.scales", moment); }
 
 }  // namespace
 
@@ -35,8 +39,8 @@ struct Optimizer::Shared {
   std::map<std::tuple<const void*, double, DType, std::string>, Tensor> spread;
 };
 
-Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name)
-    : parameters_(std::move(parameters)), lr_(0), name_(name), shared_(std::make_unique<Shared>()) {
+Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name, StateType states)
+    : parameters_(std::move(parameters)), lr_(0), name_(name), states_(states), shared_(std::make_unique<Shared>()) {
   set_lr(lr);
   if (parameters_.empty()) {
     throw ValueError(
@@ -49,11 +53,13 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name
     if (!parameter.defined() || !parameter.is_leaf() || !is_float(parameter.dtype())) {
       throw ValueError(fmt::format("[{}] parameter {} is not a floating leaf tensor", name, i));
     }
+    if (states == StateType::bits8 && parameter.dtype() == DType::f64)
+      throw DTypeError(fmt::format("[{}] parameter {} is f64; states in 8 bits are for f32, f16 and bf16", name, i));
     for (size_t k = 0; k < i; ++k) {
       if (parameters_[k].impl() == parameter.impl())
         throw ValueError(fmt::format("[{}] parameters {} and {} are the same tensor", name, k, i));
     }
-    slots_.push_back({parameter, {}, 0, nullptr, {}});
+    slots_.push_back({.parameter = parameter, .group = {}, .tensors = {}});
   }
 }
 
@@ -102,6 +108,41 @@ std::vector<Optimizer::State> Optimizer::like(const Tensor& parameter, std::init
   return states;
 }
 
+bool Optimizer::is_packed(const Tensor& parameter) const {
+  return states_ == StateType::bits8 && parameter.numel() >= least_packed_state;
+}
+
+std::vector<Optimizer::State> Optimizer::of_moments(const Tensor& parameter,
+                                                    std::initializer_list<Moment> moments) const {
+  std::vector<State> states;
+  const int64_t blocks = (parameter.numel() + state_block - 1) / state_block;
+  for (const Moment& moment : moments) {
+    if (!is_packed(parameter)) {
+      states.push_back({moment.name, parameter.shape(), 0});
+      continue;
+    }
+    states.push_back({codes_of(moment.name), {blocks, state_block}, 0, true});
+    states.push_back({scales_of(moment.name), {blocks, 1}, 0});
+  }
+  return states;
+}
+
+Tensor Optimizer::read(const Slot& slot, const Moment& moment) {
+  const auto plain = slot.tensors.find(moment.name);
+  if (plain != slot.tensors.end()) return plain->second;
+  return unpacked_state({slot.tensors.at(codes_of(moment.name)), slot.tensors.at(scales_of(moment.name))},
+                        moment.is_positive ? StateCode::positive : StateCode::with_sign);
+}
+
+Tensor Optimizer::write(Slot& slot, const Moment& moment, const Tensor& value) {
+  const auto plain = slot.tensors.find(moment.name);
+  if (plain != slot.tensors.end()) return write(plain->second, value);
+  const PackedState packed = packed_state(value, moment.is_positive ? StateCode::positive : StateCode::with_sign);
+  write(slot.tensors.at(codes_of(moment.name)), packed.codes);
+  write(slot.tensors.at(scales_of(moment.name)), packed.scales);
+  return value;
+}
+
 void Optimizer::set_group(const std::vector<Tensor>& of, const GroupOptions& options) {
   const auto usable = [](double value) { return value >= 0 && !std::isinf(value); };
   if (!usable(options.lr_scale))
@@ -139,7 +180,8 @@ void Optimizer::make_states(std::vector<Slot*> slots) const {
     for (State& state : states_of(slot->parameter)) {
       const auto known = slot->tensors.find(state.name);
       if (known != slot->tensors.end() && &known->second.device() == device) continue;
-      missing[{device, state.name}].push_back({slot, std::move(state), state_dtype(slot->parameter.dtype())});
+      const DType dtype = state.is_codes ? DType::u8 : state_dtype(slot->parameter.dtype());
+      missing[{device, state.name}].push_back({slot, std::move(state), dtype});
     }
   }
   for (auto& [where, here] : missing) {
@@ -187,8 +229,12 @@ void Optimizer::update(Caller caller) {
   measure_gradients(slots);
   count_step(slots);
   for (Slot* slot : slots) {
-    const Tensor gradient = slot->parameter.grad().to(state_dtype(slot->parameter.dtype()));
+    const bool packed = is_packed(slot->parameter);
+    const Tensor given = slot->parameter.grad().to(state_dtype(slot->parameter.dtype()));
+    const Tensor gradient = packed ? in_blocks(given) : given;
+    slot->shaped = packed ? in_blocks(slot->parameter) : slot->parameter;
     update_slot(*slot, scale_.defined() ? gradient * spread(scale_, gradient) : gradient);
+    slot->shaped = Tensor();  // a held tensor would be a result of the step
   }
   if (loss_scale_ && finite_.defined()) loss_scale_->update(finite_);
   shared_->spread.clear();  // held tensors would be results of the step
@@ -251,8 +297,9 @@ void Optimizer::measure_gradients(const std::vector<Slot*>& slots) {
 
 Tensor Optimizer::write(Tensor& target, const Tensor& value) {
   Tensor next = value.to(target.dtype());
-  if (scale_.defined()) next = where(spread(finite_, target), next, target);
-  target.assign(next);
+  const bool blocks = next.shape() != target.shape();
+  if (scale_.defined()) next = where(spread(finite_, next), next, blocks ? in_blocks(target) : target);
+  target.assign(blocks ? out_of_blocks(next, target.shape()) : next);
   return next;
 }
 
@@ -269,13 +316,12 @@ const Tensor& Optimizer::varying(const Slot& slot, const char* key, Callable<dou
 
 const Tensor& Optimizer::rate(const Slot& slot) {
   return varying(
-      slot, "rate", [this](const Slot& s) { return lr_of(s); }, slot.parameter);
+      slot, "rate", [this](const Slot& s) { return lr_of(s); }, slot.shaped);
 }
 
 const Tensor& Optimizer::keep(const Slot& slot, double weight_decay) {
   return varying(
-      slot, "keep", [this, weight_decay](const Slot& s) { return 1 - lr_of(s) * decay(s, weight_decay); },
-      slot.parameter);
+      slot, "keep", [this, weight_decay](const Slot& s) { return 1 - lr_of(s) * decay(s, weight_decay); }, slot.shaped);
 }
 
 const Tensor& Optimizer::spread(const Tensor& scalar, const Tensor& like) {
@@ -312,6 +358,20 @@ StateDict Optimizer::state_dict() const {
   return all;
 }
 
+Tensor Optimizer::loaded_state(const Slot& slot, const State& state, const std::string& key,
+                               const Tensor& given) const {
+  if (given.shape() != state.shape) {
+    throw ShapeError(
+        fmt::format("[{}] state {} has shape {}, expected {} for a parameter {}; likely saved from "
+                    "another model",
+                    name_, key, given.shape().str(), state.shape.str(), slot.parameter.shape().str()));
+  }
+  if (state.is_codes && given.dtype() != DType::u8)
+    throw DTypeError(fmt::format("[{}] state {} is {}, expected u8", name_, key, name_of(given.dtype())));
+  const Tensor here = given.detach().to(slot.parameter.device());
+  return state.is_codes ? here : here.to(state_dtype(slot.parameter.dtype()));
+}
+
 void Optimizer::load_state_dict(const StateDict& given) {
   std::vector<std::string> missing, unexpected;
   StateDict left = given;
@@ -329,13 +389,7 @@ void Optimizer::load_state_dict(const StateDict& given) {
         missing.push_back(fmt::format("{}.{}", i, state.name));
         continue;
       }
-      if (found.mapped().shape() != state.shape) {
-        throw ShapeError(fmt::format(
-            "[{}] state {} has shape {}, expected {} for a parameter {}; likely saved from another model", name_,
-            found.key(), found.mapped().shape().str(), state.shape.str(), slot.parameter.shape().str()));
-      }
-      slot.tensors[state.name] =
-          found.mapped().detach().to(slot.parameter.device()).to(state_dtype(slot.parameter.dtype()));
+      slot.tensors[state.name] = loaded_state(slot, state, found.key(), found.mapped());
     }
   }
   for (const auto& [name, tensor] : left) unexpected.push_back(name);

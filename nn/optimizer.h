@@ -10,12 +10,16 @@
 // Invariants: numbers that change from step to step (learning rate, bias corrections) are computed in double on the
 // host and enter the graph as host scalars, so every step has the same structure. Parameters without a gradient are
 // skipped and their step count stands still. State is made with a parameter's first gradient; it is f32 for f16 and
-// bf16 parameters.
+// bf16 parameters. With StateType::bits8 the states of parameters of 4,096 elements and more are blocks of 256 codes of
+// 8 bits with a scale each (nn/packed_state.h): an update reads them as f32, computes with what it gives, and rounds
+// that; "m" is then "m.codes" and "m.scales" in the state. An update that is left out leaves codes and scales as they
+// are; without a limit and a loss scale a gradient that is NaN or infinite makes its blocks NaN, as it makes an
+// element.
 //
 // Parameters that need other numbers than the rest are a group:
 //   optimizer.set_group({norm.weight, norm.bias}, {.weight_decay = 0});
-// Errors: ValueError for impossible hyperparameters and for no parameters at all; GradError for an update when no
-// parameter has, or ever had, a gradient. Thread safety: none.
+// Errors: ValueError for impossible hyperparameters and for no parameters at all, DTypeError for states in 8 bits of
+// f64 parameters; GradError for an update when no parameter has, or ever had, a gradient. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +38,9 @@
 #include "heddle/nn/module.h"
 
 namespace heddle::nn {
+
+// What the states of a parameter's shape are kept in.
+enum class StateType : uint8_t { f32, bits8 };
 
 struct GroupOptions {
   double lr_scale = 1;                      // times the optimizer's learning rate, whatever the schedule says
@@ -84,41 +91,54 @@ class Optimizer {
   // The live state tensors (shared, not copied) by "<parameter index>.<name>" ("0.m", "0.v", "0.step"); step counts are
   // i64 scalars. Parameters not yet stepped have none.
   StateDict state_dict() const;
-  // Strict: ValueError with the names that are missing or unexpected, ShapeError for one that does not fit; nothing
-  // changes when it throws.
+  // Strict: ValueError with the names that are missing or unexpected, ShapeError for one that does not fit, DTypeError
+  // for codes that are not u8; nothing changes when it throws.
   void load_state_dict(const StateDict& state);
 
  protected:
-  Optimizer(std::vector<Tensor> parameters, double lr, const char* name);
+  Optimizer(std::vector<Tensor> parameters, double lr, const char* name, StateType states = StateType::f32);
 
   // A tensor of state, as it is before the first update.
   struct State {
     std::string name;
     Shape shape;
     double start = 0;
+    bool is_codes = false;  // u8
   };
+  // A state of the parameter's shape that begins as zeros, in the type that the optimizer was made with.
+  struct Moment {
+    const char* name;
+    bool is_positive;  // no element is below 0
+  };
+  static constexpr Moment first_moment{"m", false}, second_moment{"v", true}, momentum{"momentum", false};
   // The state of one parameter.
   struct Slot {
     Tensor parameter;
     GroupOptions group;
     int64_t steps = 0;                      // updates so far
+    Tensor shaped = {};                     // of this update: the parameter, in blocks where its states are packed
     const DeviceContext* placed = nullptr;  // where place_parameters() last saw the parameter
     std::map<std::string, Tensor> tensors;
   };
   // Records the update of one parameter; slot.steps is the count including this one. The gradient is in the state's
-  // dtype, and clipped.
+  // dtype, and clipped; with moments it is of the shape of slot.shaped.
   virtual void update_slot(Slot& slot, const Tensor& gradient) = 0;
   virtual std::vector<State> states_of(const Tensor& parameter) const = 0;
   // States of the parameter's shape that begin as zeros.
   static std::vector<State> like(const Tensor& parameter, std::initializer_list<const char*> names);
   // The state tensor of that name; update() has made it.
   static Tensor& state(Slot& slot, const std::string& name);
+  std::vector<State> of_moments(const Tensor& parameter, std::initializer_list<Moment> moments) const;
+  // The moment's elements in the shape of slot.shaped.
+  static Tensor read(const Slot& slot, const Moment& moment);
+  // write(), of a moment; what is returned is not rounded yet.
+  Tensor write(Slot& slot, const Moment& moment, const Tensor& value);
   // The weight decay of the slot's group; `otherwise` where it has none of its own.
   static double decay(const Slot& slot, double otherwise);
   // The learning rate of the slot's group.
   double lr_of(const Slot& slot) const { return lr_ * slot.group.lr_scale; }
   // Assigns value, cast to the target's dtype, unless the norm is not finite; returns what the target then holds. What
-  // is computed from that rather than from `value` shares its kernel.
+  // is computed from that rather than from `value` shares its kernel. A value in blocks is taken out of them.
   Tensor write(Tensor& target, const Tensor& value);
   // A number that changes from step to step, as a host scalar in the shape of `like`; slots of one device, group and
   // step count share it, by `key` (a literal). It is asked for again at each replay of a compiled step.
@@ -133,18 +153,21 @@ class Optimizer {
 
  private:
   double checked_lr(double lr) const;
+  bool is_packed(const Tensor& parameter) const;
   [[noreturn]] void throw_without_gradients() const;
   void count_step(const std::vector<Slot*>& slots);
   void measure_gradients(const std::vector<Slot*>& slots);
   void place_parameters();
   void make_states(std::vector<Slot*> slots) const;
   static std::vector<uint8_t> filled(const State& state, DType dtype);
+  Tensor loaded_state(const Slot& slot, const State& state, const std::string& key, const Tensor& given) const;
 
   std::vector<Tensor> parameters_;
   std::vector<Slot> slots_;
   double lr_;
   Callable<double(int64_t)> schedule_;
   std::string name_;
+  StateType states_;
   std::optional<double> clip_norm_;
   std::optional<LossScale> loss_scale_;
   Tensor norm_;

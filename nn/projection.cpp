@@ -53,10 +53,8 @@ Tensor Projection::rows(const Tensor& indices) const {
 std::optional<GgmlType> packed_type_of(const Module& module) {
   const std::string_view kind = module.kind();
   if (!kind.starts_with(packed_kind)) return std::nullopt;
-  for (const GgmlBlock& block : ggml_blocks()) {
-    if (block.name == kind.substr(packed_kind.size())) return block.type;
-  }
-  return std::nullopt;
+  const GgmlBlock* const block = find_block(kind.substr(packed_kind.size()));
+  return block == nullptr ? std::nullopt : std::optional(block->type);
 }
 
 }  // namespace heddle::nn

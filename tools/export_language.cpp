@@ -56,14 +56,14 @@ nn::MergedTypes of_gguf(const LanguageExport& o, DeviceContext& device) {
   return nn::save_merged(o.output, base, o.model, adapters ? &*adapters : nullptr, form_of(o));
 }
 
-nn::MergedTypes of_folder(const LanguageExport& o, DeviceContext& device) {
+nn::MergedTypes of_folder(const LanguageExport& o, DeviceContext& device, std::string& note) {
   const nn::LlamaFolder base(o.model);
   const nn::Llama model = base.load(device);
   const std::optional<nn::Lora> adapters = adapters_of(o, model);
   const nn::Lora* merged = adapters ? &*adapters : nullptr;
   if (!is_gguf(o.output)) return nn::save_merged_folder(o.output, base, o.model, merged, form_of(o));
   GgufWriter writer;
-  data::add_tokenizer(writer, *data::load_tokenizer(o.model), base.config().options.vocabulary);
+  note = data::add_tokenizer(writer, *data::load_tokenizer(o.model), base.config().options.vocabulary);
   if (const std::string chat = data::chat_template_of_folder(o.model); !chat.empty())
     writer.add("tokenizer.chat_template", chat);
   return nn::save_merged_gguf(o.output, base, merged, std::move(writer), form_of(o));
@@ -79,15 +79,21 @@ void export_language_model(const LanguageExport& o) {
     throw ValueError(fmt::format("[export] {} is the model itself; name another output", o.output));
   form_of(o);
   DeviceContext& device = open_device(o.device, true);
-  const nn::MergedTypes types = is_gguf(o.model) ? of_gguf(o, device) : of_folder(o, device);
+  std::string note;
+  const nn::MergedTypes types = is_gguf(o.model) ? of_gguf(o, device) : of_folder(o, device, note);
   Json counts = Json::object();
   std::vector<std::string> said;
   for (const auto& [type, count] : types) {
     counts[std::string(block_of(type).name)] = count;
     said.push_back(fmt::format("{} {}", count, block_of(type).name));
   }
-  if (o.json) return print_json({{"event", "exported"}, {"file", o.output}, {"tensors", counts}});
+  if (o.json) {
+    Json line = {{"event", "exported"}, {"file", o.output}, {"tensors", counts}};
+    if (!note.empty()) line["note"] = note;
+    return print_json(line);
+  }
   fmt::print("{}: tensors: {}\n", o.output, fmt::join(said, ", "));
+  if (!note.empty()) fmt::print("{}: tokenizer: {}\n", o.output, note);
 }
 
 }  // namespace heddle::tools

@@ -17,9 +17,16 @@ struct Row {
 };
 
 constexpr Row model_rows[] = {
-    {"--method", "model.method", "lora, qlora (blocks of a GGUF file stay packed), dora, or full: all weights"},
-    {"--objective", "model.objective", "sft: cross entropy of the answers; dpo, orpo: --data holds pairs of answers"},
-    {"--beta", "model.beta", "dpo: how much leaving the base costs; orpo: lambda, the weight of the odds' ratio (0.1)"},
+    {"--method", "model.method", "lora, qlora (the base stays, or is packed, in blocks), dora, or full: all weights"},
+    {"--quantise", "model.quantise", "qlora of a folder: its matrices become nf4, q4_0, q4_1, q8_0, q4_k or q6_k"},
+    {"--objective", "model.objective",
+     "sft: cross entropy of the answers; distil: that and a teacher's; dpo, orpo: --data holds pairs of answers"},
+    {"--beta", "model.beta",
+     "distil: the teacher's share of the loss (0.5); dpo: how much leaving the base costs (0.1); orpo: lambda, the "
+     "weight of the odds' ratio (0.1)"},
+    {"--teacher", "model.teacher", "Of distil: another model with the same tokens, a GGUF file or a folder"},
+    {"--temperature", "model.temperature", "Of distil: divides the logits of both models (1)"},
+    {"--divergence", "model.divergence", "Of distil: forward (the default), reverse, jensen-shannon"},
     {"--rank", "model.rank", "Rank of the adapters (8)"},
     {"--alpha", "model.alpha", "The scale of the adapters is alpha / rank (16)"},
     {"--rank-stabilised", "model.rank_stabilised", "The scale is alpha / sqrt(rank)", "true"},

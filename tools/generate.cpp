@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -17,7 +16,6 @@
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
-#include "heddle/core/functions/functions.h"
 #include "heddle/data/tokenizer_file.h"
 #include "heddle/data/unicode.h"
 #include "heddle/io/read_file.h"
@@ -27,6 +25,7 @@
 #include "heddle/train/model_file.h"
 #include "heddle/train/recipes/base_model.h"
 #include "tools/cli.h"
+#include "tools/generate_scores.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
 
@@ -34,7 +33,7 @@ namespace heddle::tools {
 namespace {
 
 struct Options {
-  std::string model, adapter, tokenizer, prompt_file, precision, device;
+  std::string model, adapter, tokenizer, prompt_file, precision, logits, device;
   std::optional<std::string> prompt;
   nn::GenerateOptions how = {.tokens = 200, .temperature = 0.8};
   std::vector<std::string> stop;
@@ -198,36 +197,12 @@ void report(const Options& o, const Made& made, const Prompt& prompt, nlohmann::
   }
 }
 
-// The perplexity of the prompt's first tokens, in windows: each token given those before it in its window.
-int score(const Options& o, const LoadedModel& loaded, const Prompt& prompt) {
-  const NoGradScope no_grad;
-  const std::span<const int32_t> all =
-      std::span(prompt.tokens).first(std::min(prompt.tokens.size(), static_cast<size_t>(o.how.tokens)));
-  DeviceContext& device = open_device(o.device, true);
-  double total = 0;
-  size_t count = 0;
-  for (size_t first = 0; first + 1 < all.size(); first += static_cast<size_t>(o.window)) {
-    const auto window = all.subspan(first, std::min(static_cast<size_t>(o.window), all.size() - first));
-    if (window.size() < 2) break;
-    const auto length = static_cast<int64_t>(window.size());
-    const Tensor tokens = Tensor::from_host(window, {1, length}, &device);
-    const Tensor logits = squeeze(loaded.model.module()(tokens), 0);
-    const Tensor losses = cross_entropy(slice(logits, 0, {.start = 0, .stop = length - 1}),
-                                        Tensor::from_host(window.subspan(1), {length - 1}, &device));
-    total += losses.item() * static_cast<double>(length - 1);
-    count += window.size() - 1;
-  }
-  if (count == 0) throw ValueError("[generate] --perplexity needs a prompt of at least two tokens");
-  const double perplexity = std::exp(total / static_cast<double>(count));
-  if (o.json)
-    print_json({{"event", "done"},
-                {"perplexity", perplexity},
-                {"scored_tokens", count},
-                {"prompt", std::vector<int32_t>(all.begin(), all.end())},
-                {"device", device.id()}});
-  else
-    fmt::print("perplexity {:.4f} of {} tokens\n", perplexity, count);
-  return 0;
+// Whether that was all that was asked for.
+bool score(const Options& o, const LoadedModel& loaded, const Prompt& prompt, DeviceContext& device) {
+  const auto first = std::span(prompt.tokens).first(std::min(prompt.tokens.size(), static_cast<size_t>(o.how.tokens)));
+  if (o.window > 0) print_perplexity(loaded.model.module(), first, o.window, o.json, device);
+  if (!o.logits.empty()) write_logits(loaded.model.module(), first, o.logits, o.json, device);
+  return o.window > 0 || !o.logits.empty();
 }
 
 // Of a cache that holds the prompt and all that follows, in steps, so that runs share their kernels.
@@ -241,7 +216,7 @@ int run(Options o) {
   const LoadedModel loaded = load(o, device);
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
   const Prompt prompt = prompt_of(o, loaded);
-  if (o.window > 0) return score(o, loaded, prompt);
+  if (score(o, loaded, prompt, device)) return 0;
   o.how.stop = stop_tokens(o, loaded);
   if (o.greedy) o.how.temperature = 0;
   const auto decoder = loaded.model.decoder(
@@ -309,6 +284,11 @@ void add_generate(Cli& cli) {
           "Nothing is written: of the prompt's first --tokens tokens, how likely each is given those before it "
           "in windows of so many")
       ->check(CLI::Range(2, 1 << 20));
+  command
+      ->add_option("--logits", o.logits,
+                   "Nothing is written: the logits of the prompt's first --tokens tokens into this .npy file, (tokens, "
+                   "vocabulary) in f32")
+      ->excludes("--perplexity");
   command->add_option("--tokenizer", o.tokenizer, "Instead of the one in the model file");
   command->add_flag("--no-cache", o.no_cache, "Compute all earlier positions again for each token");
   add_device_option(*command, o.device);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "heddle/core/base/error.h"
@@ -28,6 +29,8 @@ bool recomputes(const FinetuneChoice& choice) { return choice.config.model_value
 std::string flags_of(const FinetuneChoice& choice) {
   const train::Config& c = choice.config;
   std::string text = finetune_flag(c, "model.method") + " " + finetune_flag(c, "model.recompute");
+  if (!c.model_value<train::Text>("quantise").empty()) text += " " + finetune_flag(c, "model.quantise");
+  if (c.optimizer.states != "f32") text += " " + finetune_flag(c, "optimizer.states");
   for (const char* key : {"training.batch", "model.length"}) text += " " + finetune_flag(c, key);
   if (c.training.accumulate > 1) text += " " + finetune_flag(c, "training.accumulate");
   if (c.training.memory_budget > 0) text += " " + finetune_flag(c, "training.memory_budget");
@@ -54,7 +57,9 @@ Json to_json(const FinetuneChoice& choice) {
             {"batch", c.training.batch},
             {"accumulate", c.training.accumulate},
             {"length", c.model_value<train::Integer>("length")},
+            {"quantise", c.model_value<train::Text>("quantise")},
             {"optimizer", c.optimizer.name},
+            {"optimizer_states", c.optimizer.states},
             {"memory_budget", c.training.memory_budget}};
   json.update({{"weights", choice.need.weights},
                {"mapped", choice.need.mapped},
@@ -72,7 +77,7 @@ Json to_json(const FinetunePlan& plan, const std::string& model, const std::stri
   if (plan.best) {
     json.update({{"best", *plan.best}, {"command", command_of(plan.choices[*plan.best])}});
   } else {
-    json.update({{"missing", plan.least() - plan.limit}});
+    if (const auto least = plan.least()) json["missing"] = *least - plan.limit;
     if (plan.shorter) json["shorter"] = to_json(*plan.shorter);
   }
   return json;
@@ -81,14 +86,14 @@ Json to_json(const FinetunePlan& plan, const std::string& model, const std::stri
 std::string row_of(const FinetuneChoice& choice, bool best) {
   const train::Config& c = choice.config;
   const std::string need = (choice.need.is_whole ? "" : "> ") + memory_text(choice.need.peak);
-  return fmt::format("{:<2}{:<8}{:<11}{:<8}{:<12}{:>12}{:>12}  {}\n", best ? "*" : "",
-                     c.model_value<train::Text>("method"), recomputes(choice) ? "on" : "off",
-                     fmt::format("{} x {}", c.training.batch, c.training.accumulate),
-                     c.training.memory_budget > 0 ? memory_text(static_cast<uint64_t>(c.training.memory_budget)) : "",
-                     choice.refusal.empty() ? need : "-", memory_text(choice.need.weights),
-                     !choice.refusal.empty() ? one_line(choice.refusal)
-                     : choice.fits           ? "fits"
-                                             : "");
+  return fmt::format(
+      "{:<2}{:<8}{:<11}{:<8}{:<12}{:>12}{:>12}  {}\n", best ? "*" : "", c.model_value<train::Text>("method"),
+      recomputes(choice) ? "on" : "off", fmt::format("{} x {}", c.training.batch, c.training.accumulate),
+      c.training.memory_budget > 0 ? memory_text(static_cast<uint64_t>(c.training.memory_budget)) : "",
+      choice.refusal.empty() ? need : "-", choice.need.weights > 0 ? memory_text(choice.need.weights) : "-",
+      !choice.refusal.empty() ? one_line(choice.refusal)
+      : choice.fits           ? "fits"
+                              : "");
 }
 
 void show(const FinetunePlan& plan, const std::string& model, const DeviceContext& device) {
@@ -106,12 +111,13 @@ void show(const FinetunePlan& plan, const std::string& model, const DeviceContex
 }
 
 std::string missing_of(const FinetunePlan& plan, const std::string& model) {
-  const uint64_t least = plan.least();
   const std::string help =
       plan.shorter ? fmt::format("{} would fit, with {}", flags_of(*plan.shorter), memory_text(plan.shorter->need.peak))
                    : std::string("a smaller model, or one in blocks of fewer bits with --method qlora, would help");
+  const std::optional<uint64_t> least = plan.least();
+  if (!least) return fmt::format("[plan] {} cannot be: {}; {}", model, one_line(plan.choices.back().refusal), help);
   return fmt::format("[plan] {} does not fit: at least {} are needed and a run may hold {}, so {} are missing; {}",
-                     model, memory_text(least), memory_text(plan.limit), memory_text(least - plan.limit), help);
+                     model, memory_text(*least), memory_text(plan.limit), memory_text(*least - plan.limit), help);
 }
 
 void run(const PlanFinetuneOptions& o) {

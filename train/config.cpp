@@ -245,6 +245,7 @@ void Config::set(std::string_view key, std::string_view value, std::string_view 
   const std::string name = source.empty() ? std::string(key) : std::string(source);
   if (key.starts_with(model_table)) {
     model[std::string(key.substr(model_table.size()))] = guessed(value);
+    given_.emplace(key);
     return;
   }
   const ConfigRow* row = find_config_row(key);

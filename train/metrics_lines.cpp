@@ -28,7 +28,8 @@ void MetricsLines::on_train_start(Trainer& t) {
 void MetricsLines::on_steps(Trainer& t, std::span<const StepRecord> steps) {
   const int64_t tokens = t.task().training().tokens;
   for (const StepRecord& s : steps) {
-    const bool said = s.step % t.config().log.every == 0 || s.step == t.last_step() || !std::isfinite(s.loss);
+    const bool said = s.step % t.config().log.every == 0 || s.step == t.last_step() || !std::isfinite(s.loss) ||
+                      (s.grad_norm && !std::isfinite(*s.grad_norm));
     if (!said) continue;
     Json event = {{"event", "step"},
                   {"step", s.step},

@@ -23,9 +23,14 @@ OptimizerPtr made(const Parameters& parameters, const Options& options) {
   return std::make_unique<T>(parameters, options);
 }
 
-nn::AdamOptions adam(const Config& c) {
+nn::StateType states_of(const Config& c) {
+  return c.optimizer.states == "8bit" ? nn::StateType::bits8 : nn::StateType::f32;
+}
+
+nn::AdamOptions adam(const Config& c, nn::StateType states) {
   const auto& o = c.optimizer;
-  return {.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay};
+  return {
+      .lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay, .states = states};
 }
 
 using Maker = OptimizerPtr (*)(const Config&, const Parameters&);
@@ -36,7 +41,8 @@ const std::map<std::string, Maker>& optimizers() {
          return made<nn::SGD>(p, nn::SgdOptions{.lr = c.optimizer.lr,
                                                 .momentum = c.optimizer.momentum,
                                                 .weight_decay = c.optimizer.weight_decay,
-                                                .nesterov = c.optimizer.nesterov});
+                                                .nesterov = c.optimizer.nesterov,
+                                                .states = states_of(c)});
        }},
       {"rmsprop",
        [](const Config& c, const Parameters& p) {
@@ -52,13 +58,16 @@ const std::map<std::string, Maker>& optimizers() {
              p, nn::AdagradOptions{
                     .lr = c.optimizer.lr, .eps = c.optimizer.eps, .weight_decay = c.optimizer.weight_decay});
        }},
-      {"adam", [](const Config& c, const Parameters& p) { return made<nn::Adam>(p, adam(c)); }},
-      {"adamw", [](const Config& c, const Parameters& p) { return made<nn::AdamW>(p, adam(c)); }},
+      {"adam", [](const Config& c, const Parameters& p) { return made<nn::Adam>(p, adam(c, states_of(c))); }},
+      {"adamw", [](const Config& c, const Parameters& p) { return made<nn::AdamW>(p, adam(c, states_of(c))); }},
       {"lion",
        [](const Config& c, const Parameters& p) {
          const auto& o = c.optimizer;
-         return made<nn::Lion>(
-             p, nn::LionOptions{.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .weight_decay = o.weight_decay});
+         return made<nn::Lion>(p, nn::LionOptions{.lr = o.lr,
+                                                  .beta1 = o.beta1,
+                                                  .beta2 = o.beta2,
+                                                  .weight_decay = o.weight_decay,
+                                                  .states = states_of(c)});
        }},
       {"lamb",
        [](const Config& c, const Parameters& p) {
@@ -157,7 +166,7 @@ Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule
     (other ? rest : first).push_back(parameters_[i]);
   }
   if (!first.empty()) all_.push_back(maker(c, first));
-  if (!rest.empty()) all_.push_back(made<nn::AdamW>(rest, adam(c)));
+  if (!rest.empty()) all_.push_back(made<nn::AdamW>(rest, adam(c, nn::StateType::f32)));
   const Parameters undecayed = c.optimizer.decay_all ? Parameters{} : vectors_of(parameters_);
   for (const OptimizerPtr& optimizer : all_) {
     Parameters own;

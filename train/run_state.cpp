@@ -20,15 +20,16 @@ constexpr std::string_view model_prefix = "model.", optimizer_prefix = "optimize
 
 // What must be the same for a resumed run to repeat the losses of an uninterrupted one.
 Metadata identity(const RunState& state, const Config& c) {
-  return {{"recipe", c.run.recipe},
-          {"seed", std::to_string(c.run.seed)},
-          {"batch", std::to_string(c.training.batch)},
-          {"accumulate", std::to_string(c.training.accumulate)},
-          {"optimizer", c.optimizer.name},
-          {"precision", c.training.precision},
-          {"ema", fmt::format("{}", c.training.ema)},
-          {"examples",
-           state.task.training().stream ? "of a stream" : std::to_string(state.task.training().dataset->size())}};
+  return {
+      {"recipe", c.run.recipe},
+      {"seed", std::to_string(c.run.seed)},
+      {"batch", std::to_string(c.training.batch)},
+      {"accumulate", std::to_string(c.training.accumulate)},
+      {"optimizer", c.optimizer.name + (c.optimizer.states == "f32" ? "" : " of " + c.optimizer.states + " states")},
+      {"precision", c.training.precision},
+      {"ema", fmt::format("{}", c.training.ema)},
+      {"examples",
+       state.task.training().stream ? "of a stream" : std::to_string(state.task.training().dataset->size())}};
 }
 
 // "lr best bad cooling", as checkpoint_of() writes it.

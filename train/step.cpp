@@ -1,10 +1,13 @@
 #include "heddle/train/step.h"
 
+#include <cmath>
+
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/nn/accumulate.h"
+#include "heddle/train/not_finite.h"
 
 namespace heddle::train {
 namespace {
@@ -80,6 +83,26 @@ void TrainingStep::keep_gradients() {
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].grad().defined()) gradients_[i].assign(parameters[i].grad());
   }
+}
+
+std::string TrainingStep::first_not_finite(const std::vector<Tensor>& batch) {
+  nn::Module& network = task_.network();
+  for (const nn::Module* module : {&task_.model(), &network}) {
+    if (const std::string name = train::first_not_finite(module->named_parameters()); !name.empty())
+      return "the weight " + name;
+  }
+  const OutputWatch watch(network);
+  const Tensor loss = differentiate(batch);
+  nn::NamedTensors gradients;
+  for (const auto& [name, p] : task_.model().named_parameters()) {
+    if (p.grad().defined()) gradients.emplace_back(name, p.grad());
+  }
+  optimizers_.zero_grad();
+  if (const std::string path = watch.first(); !path.empty()) return "the output of " + path;
+  if (!std::isfinite(loss.item())) return "the loss";
+  // Gradients come from behind.
+  const std::string name = last_without_norm(gradients);
+  return name.empty() ? name : "the gradient of " + name;
 }
 
 // list[open_] = value.

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "heddle/core/compile/compile.h"
@@ -36,6 +37,10 @@ class TrainingStep {
   // Of the last update that kept them, before clipping (under a loss scale: of the scaled loss), in the order of the
   // model's parameters.
   const std::vector<Tensor>& gradients() const { return gradients_; }
+
+  // Loss and gradients of a batch once more, by the weights as they are, without an update: where numbers first cease
+  // to be finite, "the weight NAME", "the output of MODULE", "the loss" or "the gradient of NAME"; empty: nowhere.
+  std::string first_not_finite(const std::vector<Tensor>& batch);
 
   // Updates since the last take().
   int64_t open() const { return open_; }

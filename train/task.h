@@ -83,6 +83,8 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual nn::Module& model() = 0;
+  // What loss() calls: the model, or where that is a part by itself (adapters) the network that it stands beside.
+  virtual nn::Module& network() { return model(); }
   virtual const TrainingData& training() const = 0;
   // The mean loss over a batch as the loader gives it, rank 0, with gradients.
   virtual Tensor loss(const std::vector<Tensor>& batch) = 0;

@@ -21,6 +21,7 @@
 #include "heddle/train/early_stopping.h"
 #include "heddle/train/feed.h"
 #include "heddle/train/metrics_lines.h"
+#include "heddle/train/not_finite.h"
 #include "heddle/train/run_state.h"
 #include "heddle/train/step.h"
 #include "heddle/train/tensorboard.h"
@@ -73,6 +74,17 @@ int64_t steps_of_run(const Config& c, int64_t steps_per_epoch) {
   throw ValueError(fmt::format("[train] {} epochs of {} updates are too many", c.training.epochs, steps_per_epoch));
 }
 
+std::string became(const char* what, double value) {
+  return fmt::format("{} became {}", what, std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value);
+}
+
+// Empty where all is well. Under a loss scale a gradient that is not finite is what makes it smaller.
+std::string not_finite(const StepRecord& record) {
+  if (!std::isfinite(record.loss)) return became("the loss", record.loss);
+  if (record.loss_scale || !record.grad_norm || std::isfinite(*record.grad_norm)) return {};
+  return became("the gradients' norm", *record.grad_norm);
+}
+
 int64_t evaluation_interval(const Config& c, int64_t steps_per_epoch) {
   if (c.log.eval_every > 0) return c.log.eval_every;
   return c.training.steps > 0 ? std::max<int64_t>(1, c.training.steps / 10) : steps_per_epoch;
@@ -108,6 +120,7 @@ struct Trainer::State {
 
   // The open window.
   std::vector<double> window_lr;
+  std::vector<data::Loader::Position> window_batches;
   Clock::time_point window_start, run_start;
   DeviceCounters window_counters;
   std::vector<double> step_seconds;  // one per closed window; the first, which compiles, only while it is the only one
@@ -162,6 +175,7 @@ struct Trainer::State {
 
   void open_window() {
     window_lr.clear();
+    window_batches.clear();
     window_counters = device.counters();
     window_start = Clock::now();
     watch.open();
@@ -190,8 +204,8 @@ struct Trainer::State {
     std::vector<StepRecord> records;
     const int64_t first = step - static_cast<int64_t>(results.losses.size());
     const auto samples = static_cast<double>(examples_per_update(config));
-    int64_t bad = 0;
-    for (size_t i = 0; i < results.losses.size() && bad == 0; ++i) {
+    std::string bad;
+    for (size_t i = 0; i < results.losses.size() && bad.empty(); ++i) {
       StepRecord record;
       record.step = first + static_cast<int64_t>(i) + 1;
       record.epoch = static_cast<double>(record.step) / static_cast<double>(steps_per_epoch);
@@ -203,10 +217,10 @@ struct Trainer::State {
       record.samples_per_second = samples / step_seconds.back();
       record.seconds = seconds_since(run_start);
       records.push_back(record);
-      if (!std::isfinite(record.loss)) bad = record.step;
+      bad = not_finite(record);
     }
     tell([&](Callback& c) { c.on_steps(self, records); });
-    if (bad > 0) stop_at_bad_loss(bad, last_loss);
+    if (!bad.empty()) stop_at(bad, records.back().step, origin(window_batches[records.size() - 1]));
   }
 
   Throughput throughput() const {
@@ -221,12 +235,27 @@ struct Trainer::State {
                                    : fmt::format("the last good checkpoint is {}", checkpoint_path);
   }
 
-  [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
+  // One more run of the batch that failed. An update whose norm was not finite left the weights as they were; one
+  // without a norm did not, and those of the last checkpoint are nearest. A fault of this look hides nothing.
+  std::string origin(const data::Loader::Position& position) {
+    try {
+      if (!first_not_finite(task.model().named_parameters()).empty() && !checkpoint_path.empty()) {
+        checkpoints->wait();
+        restore_weights(load_latest_checkpoint(folder->checkpoints(), &device).value().checkpoint, run_state());
+      }
+      std::vector<Tensor> batch;
+      feed.start(position);
+      return feed.next(batch) ? training_step.first_not_finite(batch) : std::string();
+    } catch (const std::exception&) {
+      return {};
+    }
+  }
+
+  [[noreturn]] void stop_at(const std::string& what, int64_t at, const std::string& where = {}) const {
     throw ValueError(
-        fmt::format("[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high; "
-                    "--check-numbers names the operation",
-                    std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value, at, last_checkpoint(),
-                    config.optimizer.lr));
+        fmt::format("[train] {} at step {}{}{}; {}; likely cause: the learning rate {} is too high; --check-numbers "
+                    "names the operation",
+                    what, at, where.empty() ? "" : ", first in ", where, last_checkpoint(), config.optimizer.lr));
   }
 
   // ---- the loop
@@ -235,6 +264,7 @@ struct Trainer::State {
   void submit_step() {
     tell([&](Callback& c) { c.on_batch_start(self); });
     std::vector<Tensor> batch;
+    window_batches.push_back(feed.position());
     const bool keep = config.log.histograms_every > 0 && (step + 1) % config.log.histograms_every == 0;
     try {
       feed.next(batch);
@@ -283,10 +313,24 @@ struct Trainer::State {
     return result;
   }
 
+  // As origin(), of an evaluation, which follows the update that spoilt the weights.
+  std::string origin_of_evaluation() {
+    try {
+      if (const std::string name = first_not_finite(task.model().named_parameters()); !name.empty())
+        return "the weight " + name;
+      const OutputWatch outputs(task.network());
+      (void)measured([&] { return task.evaluate(config.data.limit_test); });
+      const std::string path = outputs.first();
+      return path.empty() ? path : "the output of " + path;
+    } catch (const std::exception&) {
+      return {};
+    }
+  }
+
   void evaluate() {
     evaluation = measured([&] { return task.evaluate(config.data.limit_test); });
     evaluated_at = step;
-    if (!std::isfinite(evaluation.loss)) stop_at_bad_loss(step, evaluation.loss);
+    if (!std::isfinite(evaluation.loss)) stop_at(became("the loss", evaluation.loss), step, origin_of_evaluation());
     if (plateau) plateau->observe(evaluation.loss);
     tell([&](Callback& c) { c.on_evaluate(self, evaluation); });
     if (config.log.sample_every == 0) generate();

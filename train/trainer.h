@@ -10,11 +10,12 @@
 // looked at and callbacks are told. Invariants: into the run's folder (train/run_folder.h) go config.toml,
 // environment.json, metrics.jsonl, checkpoints and, at the end, model.safetensors: the weights that were evaluated,
 // with what using them takes; with checkpoint.use_best those of the checkpoint with the lowest validation loss. A
-// checkpoint is only written when every loss up to it was finite. Rates, order of the data and random masks depend on
-// seed and position alone, so a resumed run repeats the losses of an uninterrupted one bit for bit on the same device.
-// Errors: ValueError for options that cannot be meant and for a loss that is not finite (names the step and the last
-// checkpoint), NumericError under a number guard (core/graph/number_guard.h), IoError for files. Thread safety: none
-// but interrupt().
+// checkpoint is only written when every loss up to it was finite, and every norm of gradients where it is measured.
+// Rates, order of the data and random masks depend on seed and position alone, so a resumed run repeats the losses of
+// an uninterrupted one bit for bit on the same device. Errors: ValueError for options that cannot be meant, for a loss
+// that is not finite, and without a loss scale for such a norm of gradients: it names the step, the layer where one
+// more run of the batch meets the first such number (train/not_finite.h), and the last checkpoint. NumericError under a
+// number guard (core/graph/number_guard.h), IoError for files. Thread safety: none but interrupt().
 #pragma once
 
 #include <cstdint>

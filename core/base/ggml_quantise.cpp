@@ -201,6 +201,23 @@ void pack_q6_k(Values x, uint8_t* out) {
   }
 }
 
+// The nearest level of each; where two are as near, the lower.
+void pack_nf4(Values x, uint8_t* out) {
+  const auto levels = nf4_levels();
+  const float extreme = std::abs(*std::ranges::max_element(x, {}, [](float value) { return std::abs(value); }));
+  const double scale = put_half(out, extreme);
+  const auto nearest = [&](float value) {
+    const double share = scale == 0 ? 0 : value / scale;
+    size_t q = 0;
+    while (q + 1 < levels.size() && share > (double(levels[q]) + levels[q + 1]) / 2) ++q;
+    return q;
+  };
+  for (size_t i = 0; i < 32; ++i) {
+    const size_t at = i < 16 ? i : i + 16;
+    out[2 + i] = static_cast<uint8_t>(nearest(x[at]) | nearest(x[at + 16]) << 4);
+  }
+}
+
 auto packer_of(GgmlType type) -> void (*)(Values, uint8_t*) {
   switch (type) {
     case GgmlType::f32:
@@ -217,6 +234,8 @@ auto packer_of(GgmlType type) -> void (*)(Values, uint8_t*) {
       return pack_q8_0;
     case GgmlType::q4_k:
       return pack_q4_k;
+    case GgmlType::nf4:
+      return pack_nf4;
     default:
       return pack_q6_k;
   }

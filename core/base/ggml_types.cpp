@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "heddle/core/base/ascii.h"
 #include "heddle/core/base/dtype.h"
 #include "heddle/core/base/error.h"
 
@@ -20,6 +21,26 @@ constexpr std::array<GgmlBlock, 8> blocks = {{{GgmlType::f32, "F32", 1, 4},
                                               {GgmlType::q4_k, "Q4_K", 256, 144},
                                               {GgmlType::q6_k, "Q6_K", 256, 210},
                                               {GgmlType::bf16, "BF16", 1, 2}}};
+
+constexpr GgmlBlock nf4_block{GgmlType::nf4, "NF4", 64, 34};
+
+// Appendix E.
+constexpr std::array<float, 16> levels = {-1.0F,
+                                          -0.6961928009986877F,
+                                          -0.5250730514526367F,
+                                          -0.39491748809814453F,
+                                          -0.28444138169288635F,
+                                          -0.18477343022823334F,
+                                          -0.09105003625154495F,
+                                          0.0F,
+                                          0.07958029955625534F,
+                                          0.16093020141124725F,
+                                          0.24611230194568634F,
+                                          0.33791524171829224F,
+                                          0.44070982933044434F,
+                                          0.5626170039176941F,
+                                          0.7229568362236023F,
+                                          1.0F};
 
 // By number; empty for numbers that are no longer given.
 constexpr std::array<std::string_view, 42> names = {
@@ -99,6 +120,15 @@ void unpack_q6_k(const uint8_t* block, float* out) {
   }
 }
 
+void unpack_nf4(const uint8_t* block, float* out) {
+  const float scale = half(block);
+  for (size_t i = 0; i < 32; ++i) {
+    const size_t at = i < 16 ? i : i + 16;
+    out[at] = scale * levels[block[2 + i] & 15];
+    out[at + 16] = scale * levels[block[2 + i] >> 4];
+  }
+}
+
 auto unpacker_of(GgmlType type) -> void (*)(const uint8_t*, float*) {
   switch (type) {
     case GgmlType::f32:
@@ -115,6 +145,8 @@ auto unpacker_of(GgmlType type) -> void (*)(const uint8_t*, float*) {
       return unpack_q8_0;
     case GgmlType::q4_k:
       return unpack_q4_k;
+    case GgmlType::nf4:
+      return unpack_nf4;
     default:
       return unpack_q6_k;
   }
@@ -130,7 +162,19 @@ const GgmlBlock* find_block(uint32_t number) {
   return found == blocks.end() ? nullptr : &*found;
 }
 
+const GgmlBlock* find_block(std::string_view name) {
+  const auto is_named = [&](const GgmlBlock& block) {
+    return std::ranges::equal(block.name, name, {}, ascii_lower, ascii_lower);
+  };
+  if (is_named(nf4_block)) return &nf4_block;
+  const auto found = std::find_if(blocks.begin(), blocks.end(), is_named);
+  return found == blocks.end() ? nullptr : &*found;
+}
+
+std::span<const float, 16> nf4_levels() { return levels; }
+
 const GgmlBlock& block_of(GgmlType type) {
+  if (type == GgmlType::nf4) return nf4_block;
   const GgmlBlock* const found = find_block(static_cast<uint32_t>(type));
   if (found == nullptr) throw ValueError(fmt::format("[ggml] there is no type {}", static_cast<uint32_t>(type)));
   return *found;

@@ -33,6 +33,7 @@ enum class Quirk : uint8_t {
   compiles_one_by_one,   // one thread builds programs
   reads_whole_header,    // programs bring the declarations that they need
   sinks_instructions,    // LLVM is told not to
+  unswitches_vectors,    // LLVM is told not to
   contracts_freely,      // programs are built without contraction
   unloads_kernels,       // machine code is held
   wakes_threads,         // small launches in a row are one

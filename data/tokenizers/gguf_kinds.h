@@ -33,6 +33,9 @@ inline constexpr std::array<ByteKind, 13> byte_kinds = {{
     {"gpt-4o", WordRule::gpt4o},
 }};
 
+// SentencePiece's, for a space.
+inline constexpr const char* space_mark = "\u2581";
+
 // "tokenizer.ggml.token_type".
 enum class TokenType : uint8_t { normal = 1, unknown, control, user_defined, unused, byte };
 

@@ -9,12 +9,17 @@
 #include <string_view>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/ggml_quantise.h"
 #include "heddle/core/base/parse_json.h"
 #include "heddle/core/base/path.h"
+#include "heddle/core/device/blank_device.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/functions/linalg/packed.h"
 #include "heddle/io/file_tensor.h"
 #include "heddle/io/read_file.h"
+#include "heddle/nn/models/blank_weight.h"
 #include "heddle/nn/models/config_reader.h"
+#include "heddle/nn/models/llama_merged_rows.h"
 #include "heddle/nn/models/llama_weights.h"
 
 namespace heddle::nn {
@@ -60,6 +65,28 @@ std::map<std::string, std::string> read_index(const std::string& path) {
     file_of[tensor] = name;
   }
   return file_of;
+}
+
+bool is_matrix_of_layer(const std::string& name, const Shape& shape) {
+  return shape.rank() == 2 && name.find(".layers.") != std::string::npos;
+}
+
+Weight packed_weight(const std::string& name, std::span<const uint8_t> bytes, DType dtype, const Shape& shape,
+                     GgmlType blocks, DeviceContext& device) {
+  const GgmlBlock& block = block_of(blocks);
+  if (shape[1] % block.elements != 0)
+    throw ValueError(fmt::format("[llama_folder] rows of {} have {} elements, no whole blocks of {} in {}", name,
+                                 shape[1], block.elements, block.name));
+  const Shape packed = packed_shape(shape, blocks);
+  if (is_blank(device)) return {blank_weight(packed, DType::u8, device), blocks};
+  std::vector<float> values(static_cast<size_t>(shape.numel()));
+  dequantise(ggml_type_of(dtype), bytes, values);
+  try {
+    const std::vector<uint8_t> made = quantise(blocks, values);
+    return {Tensor::from_bytes(made.data(), made.size(), DType::u8, packed, &device), blocks};
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("[llama_folder] {}: {}", name, error.what()));
+  }
 }
 
 }  // namespace
@@ -148,7 +175,7 @@ const TensorBytes& LlamaFolder::stored(const std::string& name) const {
   return *found->second.tensor;
 }
 
-Llama LlamaFolder::load(DeviceRef device) const {
+Llama LlamaFolder::load(DeviceRef device, std::optional<GgmlType> blocks) const {
   DeviceContext& where = device.context();
   const std::map<std::string, StoredWeight> weights = stored_weights(config_.options, config_.fused);
   Llama model(config_.options, [&](const std::string& name, const Shape& shape) {
@@ -157,6 +184,8 @@ Llama LlamaFolder::load(DeviceRef device) const {
     const size_t row = tensor->bytes.size() / static_cast<size_t>(tensor->shape[0]);
     const auto own =
         tensor->bytes.subspan(static_cast<size_t>(stored.first) * row, static_cast<size_t>(stored.rows) * row);
+    if (blocks && is_matrix_of_layer(name, shape))
+      return packed_weight(name, own, tensor->dtype, shape, *blocks, where);
     return Weight{tensor_of_file(file->file, own, tensor->dtype, shape, where), {}};
   });
   model.eval();

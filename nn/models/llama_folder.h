@@ -7,7 +7,8 @@
 // Purpose: the families of nn/models/llama_families.h with the weights that were published. Files are mapped, and
 // weights keep their dtype, f32, f16 or bf16: where a device has the host's memory it reads them in the file
 // (io/file_tensor.h). What Phi 3 keeps one below the other is cut into views of its rows. An lm_head.weight beside tied
-// embeddings and rotary frequencies, which old files have, are left out. Invariants: names and shapes of all tensors
+// embeddings and rotary frequencies, which old files have, are left out. The matrices of the layers may be packed in
+// blocks on the way (core/base/ggml_quantise.h). Invariants: names and shapes of all tensors
 // are compared with the config before any is made; files that the index names lie in the folder itself, under plain
 // names, and are no links. Errors: IoError "[llama_folder] path: ..." in one line: missing tensors, those of other
 // shapes and those that no such model has, all named; other dtypes; names of files that lead elsewhere. Thread safety:
@@ -16,9 +17,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "heddle/core/base/ggml_types.h"
 #include "heddle/core/device/device_ref.h"
 #include "heddle/io/safetensors_map.h"
 #include "heddle/nn/models/llama.h"
@@ -38,8 +41,10 @@ class LlamaFolder {
   const LlamaConfig& config() const { return config_; }
   // A tensor by the name that the files have for it; a view of the mapped file. IoError for one that is not there.
   const TensorBytes& stored(const std::string& name) const;
-  // In evaluation mode.
-  Llama load(DeviceRef device = {}) const;
+  // In evaluation mode. With a type of blocks the matrices of the layers are packed so; embeddings, the last
+  // projection, norms and biases stay as they are. On a blank device (core/device/blank_device.h) no weights are read.
+  // ValueError where rows are no whole blocks, or a weight is not finite.
+  Llama load(DeviceRef device = {}, std::optional<GgmlType> blocks = {}) const;
 
  private:
   struct Place {

@@ -13,8 +13,8 @@
 #include "heddle/core/device/blank_device.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/linalg/packed.h"
-#include "heddle/core/graph/node.h"
 #include "heddle/io/file_tensor.h"
+#include "heddle/nn/models/blank_weight.h"
 #include "heddle/nn/models/llama_gguf_options.h"
 #include "heddle/nn/models/llama_weights.h"
 
@@ -71,12 +71,6 @@ int64_t paired_heads(const std::string& name, const GgufLlama& llama) {
   return name.find(".k_proj.") != std::string::npos ? llama.options.key_heads : 0;
 }
 
-// Where nothing has a value, memory is all that a tensor takes.
-Tensor blank_tensor(const Shape& shape, DType dtype, DeviceContext& device) {
-  const uint64_t bytes = static_cast<uint64_t>(shape.numel()) * size_of(dtype);
-  return Tensor(make_leaf(device.allocate(bytes), View::dense(shape), dtype));
-}
-
 Weight weight_of(const Gguf& file, const GgufTensor& tensor, const StoredWeight& stored, int64_t heads,
                  DeviceContext& device, GgufWeights how) {
   const size_t row = tensor.bytes.size() / static_cast<size_t>(tensor.shape[0]);
@@ -88,7 +82,7 @@ Weight weight_of(const Gguf& file, const GgufTensor& tensor, const StoredWeight&
   if (heads > 0 && !blank) bytes = turned = in_halves(bytes, stored.rows, heads);
   const bool blocks = block_of(tensor.type).elements > 1;
   if (how == GgufWeights::unpacked || (blocks && rows.rank() == 1)) {
-    if (blank) return {blank_tensor(rows, DType::f32, device), {}};
+    if (blank) return {blank_weight(rows, DType::f32, device), {}};
     std::vector<float> values(static_cast<size_t>(rows.numel()));
     dequantise(tensor.type, bytes, values);
     return {Tensor::from_vector(values, rows, &device), {}};

@@ -99,9 +99,11 @@ void read_rope(const Metadata& m, LlamaOptions& o, bool paired) {
   o.rope_factors.assign(values.begin(), values.end());
 }
 
-// Layer i has the window unless it is the last of each `pattern`.
+// Layer i has the window unless it is the last of each `pattern`. A window of 0 is none.
 void read_window(const Metadata& m, LlamaOptions& o, int64_t usual, int64_t pattern) {
-  o.window = usual > 0 || m.has("attention.sliding_window") ? m.size("attention.sliding_window", usual) : 0;
+  constexpr const char* name = "attention.sliding_window";
+  const bool none = m.has(name) ? m.file().at(m.key(name)).as_unsigned() == 0 : usual == 0;
+  o.window = none ? 0 : m.size(name, usual);
   for (int64_t i = 0; o.window > 0 && i < o.layers && pattern > 1; ++i) o.windowed.push_back((i + 1) % pattern != 0);
 }
 
@@ -174,7 +176,8 @@ constexpr std::array names = {
 
 std::string_view name_in_file(std::string_view part, const LlamaOptions& o) {
   if (part == "post_attention_layernorm") return o.norms_behind ? "post_attention_norm" : "ffn_norm";
-  return std::ranges::find_if(names, [&](const Names& row) { return row.first == part; })->second;
+  const auto found = std::ranges::find_if(names, [&](const Names& row) { return row.first == part; });
+  return found == names.end() ? std::string_view() : found->second;
 }
 
 }  // namespace
@@ -199,10 +202,12 @@ std::string gguf_name(const std::string& stored, const LlamaOptions& options) {
   if (stored == "model.norm.weight") return "output_norm.weight";
   if (stored == "lm_head.weight") return "output.weight";
   constexpr std::string_view layers = "model.layers.";
+  if (!stored.starts_with(layers)) return {};
   const std::string_view rest = std::string_view(stored).substr(layers.size());
   const size_t dot = rest.find('.'), kind = rest.rfind('.');
-  return fmt::format("blk.{}.{}{}", rest.substr(0, dot), name_in_file(rest.substr(dot + 1, kind - dot - 1), options),
-                     rest.substr(kind));
+  if (dot == kind) return {};
+  const std::string_view name = name_in_file(rest.substr(dot + 1, kind - dot - 1), options);
+  return name.empty() ? "" : fmt::format("blk.{}.{}{}", rest.substr(0, dot), name, rest.substr(kind));
 }
 
 }  // namespace heddle::nn

@@ -8,7 +8,8 @@
 // Purpose: what was trained becomes a model of its own, for this library, llama.cpp and transformers. Tensor by tensor:
 // no second model is made. Tensors that are not adapted and keep their type are copied as they lie. A GGUF base stays a
 // GGUF file with its metadata and tokenizer; a folder of Hugging Face stays one, with all files beside its weights, or
-// becomes a GGUF file of architecture llama, qwen2 or qwen3, in which rows of queries and keys of llama stand in pairs.
+// becomes a GGUF file of its family's architecture, in which rows of queries and keys of llama stand in pairs and the
+// norms of Gemma have the 1 of 1 + w in them; what the architecture's files do not say is refused by name.
 // Types: matrices get the one that is asked for; vectors are f32. Under Q4_0, Q4_1 and Q4_K the last projection gets
 // Q6_K, as llama.cpp does. Where rows are no whole blocks, Q4_K becomes Q4_1 and Q6_K Q8_0, and what fits no block of
 // 32 f16. Invariants: a file appears whole or not at all; of a folder, config.json comes last. Errors: ValueError

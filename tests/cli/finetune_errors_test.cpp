@@ -41,7 +41,13 @@ TEST_F(FinetuneCommand, BadInputIsOneLine) {
   last_wins("--rank", "0", "[Lora]");
   last_wins("--data", write("broken.jsonl", "{\"instruction\": \"a\"\n"), "broken.jsonl");
   refused({"--method", "magic", "--json"}, "lora, qlora, dora, full");
-  refused({"--method", "qlora", "--json"}, "only blocks of a GGUF file stay packed");
+  refused({"--method", "qlora", "--json"}, "is in floating point: --method qlora packs it with --quantise nf4");
+  refused({"--method", "qlora", "--quantise", "f16", "--json"}, "[finetune] --quantise f16 is none of nf4, q4_0");
+  refused({"--quantise", "nf4", "--json"}, "[finetune] --quantise is for --method qlora; it is lora");
+  refused({"--method", "qlora", "--quantise", "q8_0", "--json"}, "mlp.down_proj.weight have 48 elements");
+  refused({"--optimizer-states", "4bit", "--json"}, "expected one of f32, 8bit");
+  refused({"--optimizer-states", "8bit", "--optimizer", "lamb", "--json"},
+          "--optimizer-states (optimizer.states) is \"8bit\", but only sgd, adam, adamw and lion use it");
   refused({"--targets", "*.nothing", "--json"}, "fits '*.nothing'");
   expect_user_error({"finetune", folder / "nowhere", "--data", data}, "neither a GGUF file");
 }
@@ -96,10 +102,22 @@ TEST_F(FinetuneCommand, NansKeepTheLastGoodAdapter) {
   *(std::ranges::find(all, "--lr") + 1) = "1e30";
   const Finished run = test::run_heddle(all);
   EXPECT_EQ(run.exit_code, 2) << run.out;
-  EXPECT_TRUE(contains(run.err, "at step 2")) << run.err;
+  EXPECT_TRUE(contains(run.err, "at step 2, first in the output of model.layers.0.")) << run.err;
   EXPECT_TRUE(contains(run.err, "last good checkpoint is ")) << run.err;
   EXPECT_TRUE(fs::exists(folder / "nan/checkpoints/step-00000001.safetensors"));
   EXPECT_FALSE(fs::exists(folder / "nan/checkpoints/step-00000002.safetensors"));
+}
+
+// The losses of adapters stay finite where their gradients have no norm any more.
+TEST_F(FinetuneCommand, GradientsWithoutANormEndTheRunToo) {
+  Words all = command("norm", {"--checkpoint-every", "1"});
+  *(std::ranges::find(all, "--lr") + 1) = "1e30";
+  const Finished run = test::run_heddle(all);
+  EXPECT_EQ(run.exit_code, 2) << run.out;
+  EXPECT_TRUE(contains(run.err, " became ")) << run.err;
+  EXPECT_TRUE(contains(run.err, ", first in the ")) << run.err;
+  EXPECT_TRUE(contains(run.err, "last good checkpoint is ")) << run.err;
+  EXPECT_FALSE(fs::exists(folder / "norm/adapter.gguf"));
 }
 
 TEST_F(FinetuneCommand, AnAdapterOfAnotherModelIsRefused) {

@@ -1,7 +1,9 @@
 // `heddle export` of a model with what was trained beside it, as files that say the same.
 #include "heddle/core/base/path.h"
+#include "heddle/data/pipeline_tokenizer.h"
 #include "tests/cli/finetune_fixture.h"
 #include "tests/cli/user_error.h"
+#include "tests/data/sentence_piece_file.h"
 #include "tests/support/packed_blocks.h"
 
 namespace heddle {
@@ -36,6 +38,25 @@ TEST_F(FinetuneExport, MergedModelsSayTheSame) {
   expect_user_error({"export", gguf, "-o", folder / "new"}, "is written as a .gguf file");
   expect_user_error({"export", gguf, "-o", gguf}, "is the model itself");
   expect_user_error({"export", "mlp", "-o", "m.onnx", "--adapter", adapter}, "--adapter and --type are for");
+}
+
+// A folder with SentencePiece's tokenizer as a GGUF file: the same tokens, logits and text.
+TEST_F(FinetuneExport, SentencePieceBecomesAGgufFile) {
+  const auto tokenizer = test::SentencePieceFile().read().tokenizer;
+  write("hf/tokenizer.json", dynamic_cast<const data::PipelineTokenizer&>(*tokenizer).tokenizer_json());
+  write_model(tokenizer->size());
+  const std::string gguf = folder / "m.gguf";
+  EXPECT_EQ(json({"export", model, "-o", gguf, "--type", "f32", "--device", "reference:0"})["tensors"],
+            (Json{{"F32", 21}}));
+  const auto answer = [&](const std::string& from, Words more) {
+    more.insert(more.begin(), {"generate", from, "--device", "reference:0", "--prompt", "the loom's h\u00E9ddles"});
+    return json(more);
+  };
+  EXPECT_EQ(answer(gguf, {"--greedy", "--tokens", "12"})["text"],
+            answer(model, {"--greedy", "--tokens", "12"})["text"]);
+  const Json found = answer(gguf, {"--perplexity", "64"}), wanted = answer(model, {"--perplexity", "64"});
+  EXPECT_EQ(found["prompt"], wanted["prompt"]);
+  EXPECT_NEAR(found["perplexity"].get<double>(), wanted["perplexity"].get<double>(), 1e-3);
 }
 
 }  // namespace

@@ -37,31 +37,27 @@ class FinetuneCommand : public CommandTest {
     write_model(280);
   }
   // The model with so many tokens, and with the value that its norms have.
-  void write_model(int64_t vocabulary, const std::string& family = "llama", int64_t width = 32, double norms = 1) {
+  void write_model(int64_t vocabulary, const std::string& family = "llama", int64_t width = 32, double norms = 1,
+                   int64_t hidden = 48) {
     Generator generator{.seed = 3};
     const nn::Llama drawn({.vocabulary = vocabulary,
-                           .context = 128,
+                           .context = context,
                            .layers = 2,
                            .heads = 2,
                            .key_heads = 1,
                            .width = width,
-                           .hidden = 48},
+                           .hidden = hidden},
                           {.device = device("reference:0"), .generator = &generator});
     for (auto& [name, p] : drawn.state_dict()) {
       if (p.rank() == 1) Tensor(p).assign(full(p.shape(), norms, DType::f32, &p.device()));
     }
     save_safetensors(model + "/model.safetensors", drawn.state_dict());
-    write("hf/config.json", Json{{"model_type", family},
-                                 {"vocab_size", vocabulary},
-                                 {"max_position_embeddings", 128},
-                                 {"num_hidden_layers", 2},
-                                 {"num_attention_heads", 2},
-                                 {"num_key_value_heads", 1},
-                                 {"hidden_size", width},
-                                 {"intermediate_size", 48},
-                                 {"rms_norm_eps", 1e-5},
-                                 {"tie_word_embeddings", false}}
-                                .dump());
+    const Json config{
+        {"model_type", family},        {"vocab_size", vocabulary},    {"max_position_embeddings", context},
+        {"num_hidden_layers", 2},      {"num_attention_heads", 2},    {"num_key_value_heads", 1},
+        {"hidden_size", width},        {"intermediate_size", hidden}, {"rms_norm_eps", 1e-5},
+        {"tie_word_embeddings", false}};
+    write(fs::path(model).filename().string() + "/config.json", config.dump());
   }
   Words command(const std::string& out, Words more = {}) {
     Words all = {"finetune", model,         "--data",       data,   "--template", "plain",      "--length", length,
@@ -107,6 +103,7 @@ class FinetuneCommand : public CommandTest {
   }
 
   std::string data, model, length = "96";
+  int64_t context = 128;  // of models that are written
 };
 
 }  // namespace heddle::test

@@ -83,14 +83,14 @@ TEST_F(FinetunePairs, BadPairsAreOneLine) {
     EXPECT_FALSE(fs::exists(folder / "bad"));
   };
   refused({"--objective", "dpo"}, "line 1: there is no 'chosen'");
-  refused({"--objective", "ppo"}, "none of sft, dpo, orpo");
-  refused({"--beta", "0.3"}, "--beta 0.3 is for --objective dpo and orpo");
+  refused({"--objective", "ppo"}, "none of sft, distil, dpo, orpo");
+  refused({"--beta", "0.3"}, "--beta 0.3 is for --objective distil, dpo and orpo");
   write_pairs();
   refused({}, "'completion'");
   refused({"--objective", "dpo", "--beta", "0"}, "--beta is 0; it must be above 0");
-  refused({"--objective", "dpo", "--all-tokens"}, "--all-tokens is for --objective sft");
+  refused({"--objective", "dpo", "--all-tokens"}, "--all-tokens is for --objective sft and distil");
   refused({"--objective", "dpo", "--label-smoothing", "0.5"}, "it is below 0.5");
-  refused({"--objective", "orpo", "--label-smoothing", "0.1"}, "is for --objective sft and dpo");
+  refused({"--objective", "orpo", "--label-smoothing", "0.1"}, "is for --objective sft, distil and dpo");
   Words all = command("bad", {"--objective", "dpo"});
   *(std::ranges::find(all, std::string("--length")) + 1) = "2";
   expect_user_error(all, "has two answers within 2");

@@ -55,6 +55,34 @@ TEST_F(FinetuneCommand, EveryMethodLearns) {
   }
 }
 
+// Beside a base whose matrices are packed on the way in: nearly the model that they were.
+TEST_F(FinetuneCommand, AFloatingModelIsPackedForQlora) {
+  write_model(280, "llama", 64, 1, 128);
+  const Json plain = trained("plain").back();
+  for (const auto& [type, near] : {std::pair{"q8_0", 1e-3}, std::pair{"nf4", 0.02}, std::pair{"Q4_0", 0.02}}) {
+    SCOPED_TRACE(type);
+    const Json done = trained(fmt::format("run-{}", type), {"--method", "qlora", "--quantise", type}).back();
+    const double before = plain["validation_loss_before"], after = plain["validation_loss"];
+    EXPECT_NE(done["validation_loss_before"].get<double>(), before);
+    EXPECT_NEAR(done["validation_loss_before"].get<double>(), before, near * before);
+    EXPECT_NEAR(done["validation_loss"].get<double>(), after, near * after + 0.01);
+    EXPECT_EQ(done["trainable_parameters"], plain["trainable_parameters"]);
+    EXPECT_NE(said({"--adapter", done["adapter"]}), said());  // beside the model as it was
+  }
+}
+
+TEST_F(FinetuneCommand, StatesIn8BitsGoOnExactly) {
+  const Words how{"--method", "full", "--set", "optimizer.lr=2e-3", "--optimizer-states", "8bit"};
+  const std::vector<Json> whole = trained("whole", how);
+  EXPECT_LT(whole.back()["validation_loss"].get<double>(), whole.back()["validation_loss_before"].get<double>() - 0.1);
+  expect_repeated(whole, how);
+  // A checkpoint goes on with the states that it has.
+  Words other = command("cut", {"--method", "full", "--resume"});
+  const Finished run = test::run_heddle(other);
+  EXPECT_EQ(run.exit_code, 2) << run.out;
+  EXPECT_TRUE(contains(run.err, "was made with optimizer adamw of 8bit states, this run has adamw")) << run.err;
+}
+
 TEST_F(FinetuneCommand, ARunThatGoesOnRepeatsTheLosses) {
   const std::vector<Json> whole = trained("whole"), again = trained("again");
   for (size_t i = 0; i < 12; ++i) EXPECT_EQ(whole[i]["loss"], again[i]["loss"]) << i;

@@ -1,10 +1,12 @@
 // heddle generate, as a user meets it.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/random/generator.h"
+#include "heddle/data/numpy.h"
 #include "heddle/data/unicode.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/nn/models/llama.h"
@@ -89,6 +91,23 @@ TEST_F(GenerateCommand, WritesWithAGgufFile) {
   const Json scored = generate({"--perplexity", "3"});
   EXPECT_EQ(scored["scored_tokens"], 2);  // one window of three, and a token by itself
   EXPECT_GT(scored["perplexity"], 1);
+  const std::string logits = folder / "logits.npy";
+  EXPECT_EQ(generate({"--logits", logits})["prompt"].size(), 4u);
+  const data::Array written = data::read_npy(logits);
+  ASSERT_EQ(written.shape, (Shape{4, 261}));
+  // The losses of the two tokens of the first window, from these logits.
+  double loss = 0;
+  const std::vector<int32_t> tokens = generate({"--logits", logits})["prompt"];
+  for (size_t i = 0; i < 2; ++i) {
+    const auto row = written.as<float>().subspan(i * 261, 261);
+    double sum = 0;
+    for (const float value : row) sum += std::exp(static_cast<double>(value));
+    loss += std::log(sum) - static_cast<double>(row[static_cast<size_t>(tokens[i + 1])]);
+  }
+  EXPECT_NEAR(std::exp(loss / 2), scored["perplexity"].get<double>(), 1e-4 * std::exp(loss / 2));
+  expect_user_error({"generate", file, "--device", "reference:0", "--prompt", "the", "--logits", folder / "no/x.npy"},
+                    "x.npy");
+  expect_user_error({"generate", file, "--prompt", "", "--logits", logits}, "at least one token");
 
   tiny.texts["general.architecture"] = "gemma";
   tiny.write(file);

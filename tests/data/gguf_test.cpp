@@ -280,6 +280,7 @@ TEST_F(GgufFile, WhatNoFileMayHoldIsNotWritten) {
   EXPECT_THROW(out.add("general.alignment", uint32_t{12}), ValueError);
   EXPECT_THROW(out.add_tensor("t", GgmlType::q8_0, {3, 16}, blocks), ValueError);
   EXPECT_THROW(out.add_tensor("t", GgmlType::q8_0, {2, 32}, blocks), ValueError);
+  EXPECT_THROW(out.add_tensor("t", GgmlType::nf4, {3, 64}, blocks), ValueError);  // 3 * 34 bytes, as these are
   EXPECT_THROW(out.add_tensor("t", GgmlType::f32, {1, 1, 1, 1, 1}, std::span(blocks).first(4)), ValueError);
   out.add_tensor("t", GgmlType::q8_0, {3, 32}, blocks);
   EXPECT_THROW(out.add_tensor("t", GgmlType::q8_0, {3, 32}, blocks), ValueError);

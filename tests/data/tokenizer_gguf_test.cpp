@@ -4,16 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "heddle/core/base/error.h"
 #include "heddle/io/write_gguf.h"
+#include "tests/data/sentence_piece_file.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/packed_blocks.h"
 
 namespace heddle::tests {
 namespace {
+
+using test::SentencePieceFile;
 
 data::GgufTokenizer read(const test::TinyLlamaFile& file) {
   return data::tokenizer_of(Gguf::of(FileBytes::of(file.bytes()), "tiny"), "tiny");
@@ -87,32 +89,6 @@ TEST(GgufTokenizer, WhatAUserDefinedIsFoundInAnyText) {
   EXPECT_EQ(tokenizer->encode("<|end|>", data::SpecialTokens::recognised), (std::vector<int32_t>{260}));
   EXPECT_EQ(tokenizer->special(), (std::map<std::string, int32_t>{{"<|end|>", 260}}));
 }
-
-// SentencePiece's pieces as a file has them; a test changes what it wants otherwise before read().
-struct SentencePieceFile {
-  std::vector<std::string> pieces = stored()["pieces"];
-  std::vector<float> scores = stored()["scores"];
-  std::vector<int32_t> types = stored()["types"];
-  std::map<std::string, bool> flags;
-  std::map<std::string, uint32_t> numbers;
-
-  static const nlohmann::json& stored() {
-    static const nlohmann::json values =
-        nlohmann::json::parse(std::ifstream(HEDDLE_SOURCE_DIR "/tests/data/tokenizer_json_values.json"));
-    return values["sentencepiece"];
-  }
-  data::GgufTokenizer read() const {
-    GgufWriter writer;
-    writer.add("tokenizer.ggml.model", "llama");
-    writer.add("tokenizer.ggml.pre", "default");
-    writer.add("tokenizer.ggml.tokens", std::span<const std::string>(pieces));
-    writer.add("tokenizer.ggml.scores", std::span<const float>(scores));
-    writer.add("tokenizer.ggml.token_type", std::span<const int32_t>(types));
-    for (const auto& [key, value] : flags) writer.add(key, value);
-    for (const auto& [key, value] : numbers) writer.add(key, value);
-    return data::tokenizer_of(Gguf::of(FileBytes::of(writer.bytes()), "tiny"), "tiny");
-  }
-};
 
 // The text between two user-defined tokens gets a space in front, as llama.cpp has it; the library's does not.
 TEST(GgufSentencePiece, EncodesAsSentencePieceDoes) {

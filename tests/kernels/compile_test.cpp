@@ -193,7 +193,7 @@ std::vector<Variant> variants(int64_t vw) {
   add_rows(all);
   add_linalg(all);
   add_fft(all);
-  for (const int64_t type : {2, 3, 8, 12, 14}) {
+  for (const int64_t type : {2, 3, 8, 12, 14, 1000}) {
     all.push_back({"unpack_blocks", {{}, {{"BLOCKS", type}}, {}, {}, {}, {}}});
     for (const int64_t schedule : {0, 1})
       all.push_back(

@@ -8,7 +8,8 @@
 namespace heddle::test {
 namespace {
 
-constexpr GgmlType types[] = {GgmlType::q4_0, GgmlType::q4_1, GgmlType::q8_0, GgmlType::q4_k, GgmlType::q6_k};
+constexpr GgmlType types[] = {GgmlType::q4_0, GgmlType::q4_1, GgmlType::q8_0,
+                              GgmlType::q4_k, GgmlType::q6_k, GgmlType::nf4};
 
 class PackedTest : public KernelTest {
  protected:

@@ -151,6 +151,15 @@ TEST(LinearCrossEntropy, DoublePrecisionAndHigherOrders) {
               second(cross_entropy(matmul(x, transpose(w)), targets)), 1e-12, "second order");
 }
 
+// As cross_entropy() and PyTorch have it; the sum is 0.
+TEST(LinearCrossEntropy, TheMeanOfNoTargetsIsNotANumber) {
+  const Tensor x = f32(Values(12, 1), {2, 6}), w = f32(Values(30, 1), {5, 6});
+  const Tensor targets = Tensor::from_vector<int32_t>({-1, -1}, {2}, &reference());
+  EXPECT_TRUE(std::isnan(nn::linear_cross_entropy(x, w, targets, {.ignore_index = -1}).item()));
+  EXPECT_TRUE(std::isnan(cross_entropy(matmul(x, transpose(w)), targets, {.ignore_index = -1}).item()));
+  EXPECT_EQ(nn::linear_cross_entropy(x, w, targets, {.reduction = Reduction::sum, .ignore_index = -1}).item(), 0);
+}
+
 TEST(LinearCrossEntropy, RefusesWhatDoesNotFit) {
   const Tensor x = f32(Values(12, 1), {2, 6}), w = f32(Values(30, 1), {5, 6});
   const Tensor targets = Tensor::from_vector<int32_t>({1, 2}, {2}, &reference());

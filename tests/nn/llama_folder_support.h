@@ -71,4 +71,24 @@ class LlamaCaseFolder : public test::TemporaryFolder {
   Json config;
 };
 
+// A case as the GGUF files of its family can say it: windows and scales are those that follow from the architecture.
+inline LlamaCaseFolder llama_case_of_gguf(const std::string& name) {
+  Json row = llama_case(name);
+  Json& config = row["config"];
+  if (name == "qwen2") config["use_sliding_window"] = false;
+  if (name == "mistral") config["sliding_window"] = nullptr;
+  if (name.starts_with("gemma")) config["query_pre_attn_scalar"] = config["head_dim"];
+  if (name == "gemma3") {
+    const Json shapes = row["shapes"];
+    for (const auto& [tensor, shape] : shapes.items()) {
+      if (!tensor.starts_with("model.layers.0.")) continue;
+      for (const char* layer : {"3", "4", "5", "6"})
+        row["shapes"]["model.layers." + (layer + tensor.substr(14))] = shape;
+    }
+    config["num_hidden_layers"] = 7;  // the sixth has no window
+    config.erase("layer_types");
+  }
+  return LlamaCaseFolder(row);
+}
+
 }  // namespace heddle::tests

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
+#include "heddle/core/base/ggml_quantise.h"
+#include "heddle/nn/models/llama_weights.h"
 #include "heddle/nn/nn.h"
 #include "tests/nn/llama_folder_support.h"
 #include "tests/nn/support.h"
@@ -71,7 +75,62 @@ TEST_P(LlamaFolderTest, WeightsOf16BitsStayAsTheyAre) {
     for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 5e-2) << name_of(dtype) << " at " << i;
   }
 }
+
+// A case whose matrices are whole blocks.
+LlamaCaseFolder in_whole_blocks(const char* name) {
+  Json row = llama_case(name);
+  row["config"]["hidden_size"] = 64;
+  row["config"]["intermediate_size"] = 128;
+  row["shapes"] = Json::object();
+  const nn::LlamaConfig config = nn::llama_config(row["config"].dump(), "config.json");
+  for (const auto& [asked, stored] : nn::stored_weights(config.options, config.fused)) {
+    const auto sizes = stored.shape.dims();
+    row["shapes"][stored.name] = std::vector<int64_t>(sizes.begin(), sizes.end());
+  }
+  return LlamaCaseFolder(row);
+}
+
+// As the model whose weights the host packed and unpacked.
+TEST_P(LlamaFolderTest, MatricesOfLayersArePacked) {
+  const NoGradScope no_grad;
+  for (const char* name : {"qwen2", "phi3"}) {
+    for (const GgmlType type : {GgmlType::nf4, GgmlType::q8_0, GgmlType::q4_0}) {
+      LlamaCaseFolder folder = in_whole_blocks(name);
+      const nn::LlamaFolder files(folder.path());
+      nn::Llama packed = files.load(device(), type);
+      const Values found = packed(text()).to_doubles(), exact = files.load(device())(text()).to_doubles();
+      EXPECT_EQ(packed.state_dict().at("model.layers.1.self_attn.k_proj.weight").dtype(), DType::u8);
+      EXPECT_EQ(packed.state_dict().at("model.embed_tokens.weight").dtype(), DType::f32);
+      for (auto& [weight, tensor] : folder.weights) {
+        if (tensor.rank() != 2 || weight.find(".layers.") == std::string::npos) continue;
+        std::vector<float> values = tensor.to_vector<float>();
+        dequantise(type, quantise(type, values), values);
+        tensor = Tensor::from_vector(values, tensor.shape(), &reference());
+      }
+      folder.save();
+      const Values expected = nn::LlamaFolder(folder.path()).load(device())(text()).to_doubles();
+      EXPECT_NE(found, exact);
+      double size = 0;
+      for (const double logit : expected) size = std::max(size, std::abs(logit));
+      for (size_t i = 0; i < found.size(); ++i)
+        ASSERT_NEAR(found[i], expected[i], 2e-5 * size) << name << " " << block_of(type).name << " at " << i;
+    }
+  }
+}
 HEDDLE_DEVICE_TESTS(LlamaFolderTest);
+
+TEST(LlamaFolder, PacksWholeBlocksOfNumbersAlone) {
+  LlamaCaseFolder folder = in_whole_blocks("qwen2");
+  expect_error<ValueError>(
+      [&] { nn::LlamaFolder(folder.path()).load(reference(), GgmlType::q4_k); },
+      {"[llama_folder] rows of model.layers.0.", "have 64 elements, no whole blocks of 256 in Q4_K"});
+  std::vector<float> values = folder.weights["model.layers.1.mlp.down_proj.weight"].to_vector<float>();
+  values[7] = std::numeric_limits<float>::infinity();
+  folder.weights["model.layers.1.mlp.down_proj.weight"] = Tensor::from_vector(values, {64, 128}, &reference());
+  folder.save();
+  expect_error<ValueError>([&] { nn::LlamaFolder(folder.path()).load(reference(), GgmlType::nf4); },
+                           {"[llama_folder] model.layers.1.mlp.down_proj.weight", "a value is inf"});
+}
 
 // As files on the hub have them, before transformers 5.
 TEST(LlamaFolder, ReadsOlderForms) {

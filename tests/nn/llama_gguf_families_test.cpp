@@ -151,9 +151,7 @@ TEST_P(LlamaGgufFamiliesTest, StretchedLlama) {
 }
 
 TEST_P(LlamaGgufFamiliesTest, Qwen) {
-  LlamaCaseFolder qwen2("qwen2");
-  qwen2.config["use_sliding_window"] = false;
-  qwen2.save();
+  const LlamaCaseFolder qwen2 = llama_case_of_gguf("qwen2");
   GgufOfCase second("qwen2", qwen2);
   second.set("rope.freq_base", 50.0F);
   expect_same(qwen2, second);
@@ -173,9 +171,7 @@ TEST_P(LlamaGgufFamiliesTest, Phi3) {
 }
 
 TEST_P(LlamaGgufFamiliesTest, Gemma2) {
-  LlamaCaseFolder folder("gemma2");
-  folder.config["query_pre_attn_scalar"] = folder.config["head_dim"];
-  folder.save();
+  const LlamaCaseFolder folder = llama_case_of_gguf("gemma2");
   GgufOfCase file("gemma2", folder);
   file.set("rope.freq_base", 50.0F);
   file.set("attention.sliding_window", 4U);
@@ -185,17 +181,9 @@ TEST_P(LlamaGgufFamiliesTest, Gemma2) {
 }
 
 TEST_P(LlamaGgufFamiliesTest, Gemma3) {
-  Json row = llama_case("gemma3");
-  const Json shapes = row["shapes"];
-  for (const auto& [name, shape] : shapes.items()) {
-    if (!name.starts_with("model.layers.0.")) continue;
-    for (const char* layer : {"3", "4", "5", "6"}) row["shapes"]["model.layers." + (layer + name.substr(14))] = shape;
-  }
-  row["config"]["num_hidden_layers"] = 7;  // the sixth has no window
-  row["config"]["query_pre_attn_scalar"] = row["config"]["head_dim"];
-  row["config"]["rope_parameters"]["sliding_attention"]["rope_theta"] = 1e4;
-  row["config"].erase("layer_types");
-  const LlamaCaseFolder folder(row);
+  LlamaCaseFolder folder = llama_case_of_gguf("gemma3");
+  folder.config["rope_parameters"]["sliding_attention"]["rope_theta"] = 1e4;  // files that do not say mean this
+  folder.save();
   GgufOfCase file("gemma3", folder);
   file.set("rope.freq_base", 900.0F);
   file.set("rope.scaling.type", "linear");

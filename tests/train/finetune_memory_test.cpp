@@ -35,6 +35,7 @@ class FinetuneMemory : public testing::Test {
     test::TinyLlamaFile(GgmlType::q8_0).write(folder / "tiny.gguf");
     config.set("model.base", folder / "tiny.gguf");
     config.set("model.length", "96");
+    config.training.batch = batch;
   }
   uint64_t need(const char* recompute) {
     Config c = config;
@@ -50,6 +51,7 @@ class FinetuneMemory : public testing::Test {
   }
   static uint64_t with_usable(uint64_t bytes) { return bytes / 9 * 10 + 100; }
 
+  static constexpr int64_t batch = 64;  // so that a step needs more than an evaluation
   test::TemporaryFolder folder;
   Config config = recipe_config("finetune");
   std::vector<std::string> remarks;
@@ -115,7 +117,7 @@ TEST_F(FinetuneMemory, ThePlanPrefersWhatIsFasterAndKeepsWhatIsSaid) {
   Config c = config;
   c.set("model.method", "qlora");
   c.set("model.recompute", "on");
-  c.set("training.batch", "4");
+  c.set("training.batch", "64");
   const FinetunePlan said = plan_finetune(c, device);
   ASSERT_EQ(said.choices.size(), 1u);
   EXPECT_EQ(said.best, size_t{0});
@@ -124,8 +126,22 @@ TEST_F(FinetuneMemory, ThePlanPrefersWhatIsFasterAndKeepsWhatIsSaid) {
   const FinetunePlan tight = plan_finetune(config, device, with_usable(again - again / 8));
   ASSERT_TRUE(tight.best);
   const Config& best = tight.choices[*tight.best].config;
-  EXPECT_LT(best.training.batch, 4);
-  EXPECT_EQ(best.training.batch * best.training.accumulate, 4);
+  EXPECT_LT(best.training.batch, batch);
+  EXPECT_EQ(best.training.batch * best.training.accumulate, batch);
+}
+
+TEST_F(FinetuneMemory, WhereNothingFitsShorterRowsAreLookedAt) {
+  DeviceContext device = card(uint64_t{8} << 30);
+  Config c = config;
+  c.set("model.method", "qlora");
+  c.set("model.recompute", "on");
+  c.set("training.batch", "64");
+  const uint64_t whole = plan_finetune(c, device).choices[0].need.peak;
+  const FinetunePlan tight = plan_finetune(c, device, with_usable(whole * 3 / 5));
+  EXPECT_FALSE(tight.best);
+  ASSERT_TRUE(tight.shorter);
+  EXPECT_EQ(tight.shorter->config.model_value<Integer>("length"), 48);
+  EXPECT_LE(tight.shorter->need.peak, tight.limit);
 }
 
 TEST_F(FinetuneMemory, WhereNothingFitsTheLeastIsKnown) {
@@ -134,7 +150,8 @@ TEST_F(FinetuneMemory, WhereNothingFitsTheLeastIsKnown) {
   const FinetunePlan none = plan_finetune(config, device, 4096);
   EXPECT_FALSE(none.best);
   EXPECT_FALSE(none.shorter);
-  EXPECT_GT(none.least(), none.limit);
+  ASSERT_TRUE(none.least());
+  EXPECT_GT(*none.least(), none.limit);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ DeviceContext& host() { return device("reference:0"); }
 // Three layers, so that Muon finds a hidden matrix.
 class Layers final : public Task {
  public:
-  Layers() : model_(made()) {}
+  explicit Layers(int64_t width) : model_(made(width)) {}
   nn::Module& model() override { return model_; }
   const TrainingData& training() const override { return data_; }
   // Another target each time, so that gradients change their signs.
@@ -36,9 +36,9 @@ class Layers final : public Task {
   Evaluation evaluate(int64_t) override { return {}; }
 
  private:
-  static nn::Mlp made() {
+  static nn::Mlp made(int64_t width) {
     manual_seed(3);
-    return nn::Mlp({.in = 3, .hidden = {4, 4}, .out = 2}, {.device = host()});
+    return nn::Mlp({.in = 3, .hidden = {width, width}, .out = 2}, {.device = host()});
   }
   nn::Mlp model_;
   Tensor x_ = Tensor::from_vector(std::vector<float>{1, 2, -1, 0.5f, 1, 3}, {2, 3}, &host());
@@ -46,8 +46,9 @@ class Layers final : public Task {
   int calls_ = 0;
 };
 
+template <int64_t width>
 std::vector<double> weights_after_updates(const Config& c) {
-  Layers task;
+  Layers task(width);
   Optimizers optimizers(task, c, make_schedule(c, 10, nullptr), host());
   for (int i = 0; i < 12; ++i) {
     backward(task.loss({}));
@@ -106,7 +107,9 @@ TEST(OptionUses, WhatOptimizersUse) {
                 {"optimizer.beta1", "0.5"},
                 {"optimizer.beta2", "0.9"},
                 {"optimizer.eps", "0.01"}},
-               usual, weights_after_updates);
+               usual, weights_after_updates<4>);
+  // A matrix of 4,096 elements.
+  expect_truth("optimizer.name", {{"optimizer.states", "8bit"}}, usual, weights_after_updates<64>);
 }
 
 TEST(OptionUses, WhatSchedulesUse) {

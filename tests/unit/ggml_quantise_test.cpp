@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "heddle/core/base/dtype.h"
 #include "heddle/core/base/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/packed_blocks.h"
@@ -51,6 +53,7 @@ TEST(GgmlQuantise, ErrorsAreThoseOfTheBits) {
     EXPECT_LE(error, most) << block_of(type).name;
     EXPECT_GE(error, most / 4) << block_of(type).name;
   }
+  EXPECT_LE(error_of(GgmlType::nf4, normal(4096, 0)), 0.1);
   // Minima serve values that are not around zero.
   for (const GgmlType type : {GgmlType::q4_1, GgmlType::q4_k}) {
     EXPECT_LT(error_of(type, normal(4096, type == GgmlType::q4_1 ? 0.1F : -0.1F)), 0.02) << block_of(type).name;
@@ -92,6 +95,62 @@ TEST(GgmlQuantise, ConstantsAndExtremes) {
     tests::expect_error<ValueError>([&] { quantise(block.type, values); }, {"no whole blocks"});
   }
   tests::expect_error<ValueError>([] { quantise(GgmlType::f16, std::vector<float>{1e6F}); }, {"beyond 16 bits"});
+}
+
+// The levels as the paper prints them (Dettmers et al. 2023, appendix E).
+constexpr double nf4[] = {-1.0,
+                          -0.6961928009986877,
+                          -0.5250730514526367,
+                          -0.39491748809814453,
+                          -0.28444138169288635,
+                          -0.18477343022823334,
+                          -0.09105003625154495,
+                          0.0,
+                          0.07958029955625534,
+                          0.16093020141124725,
+                          0.24611230194568634,
+                          0.33791524171829224,
+                          0.44070982933044434,
+                          0.5626170039176941,
+                          0.7229568362236023,
+                          1.0};
+
+TEST(GgmlQuantise, Nf4TakesTheNearestLevel) {
+  std::vector<float> values = normal(3 * 64, 0);
+  std::fill(values.begin() + 64, values.begin() + 128, 0.0F);
+  const std::vector<float> found = unpacked(GgmlType::nf4, quantise(GgmlType::nf4, values));
+  for (size_t first = 0; first < values.size(); first += 64) {
+    double most = 0;
+    for (size_t i = first; i < first + 64; ++i) most = std::max(most, std::abs(double(values[i])));
+    const double scale = f16_to_f32(f32_to_f16(static_cast<float>(most)));
+    for (size_t i = first; i < first + 64; ++i) {
+      double nearest = 0, distance = 1e9;
+      for (const double level : nf4) {
+        if (std::abs(scale * level - values[i]) < distance)
+          nearest = scale * level, distance = std::abs(nearest - values[i]);
+      }
+      ASSERT_NEAR(found[i], nearest, 1e-7 * scale) << i;
+    }
+  }
+}
+
+TEST(GgmlQuantise, Nf4HoldsItsLevelsAndIsInNoFile) {
+  const GgmlBlock& block = block_of(GgmlType::nf4);
+  EXPECT_EQ(block.name, "NF4");
+  EXPECT_EQ(find_block("nf4"), &block);
+  EXPECT_EQ(find_block("q4_K"), &block_of(GgmlType::q4_k));
+  EXPECT_EQ(find_block("q4"), nullptr);
+  EXPECT_EQ(find_block(static_cast<uint32_t>(GgmlType::nf4)), nullptr);
+  for (const GgmlBlock& known : ggml_blocks()) EXPECT_NE(known.type, GgmlType::nf4);
+  std::vector<float> values;  // each level at two places of both halves
+  for (size_t i = 0; i < 64; ++i) values.push_back(static_cast<float>(nf4[i * 7 % 16] * 0.25));
+  const std::vector<float> found = unpacked(GgmlType::nf4, quantise(GgmlType::nf4, values));
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(found[i], values[i]) << i;
+  EXPECT_EQ(error_of(GgmlType::nf4, std::vector<float>(64, 0.0F)), 0);
+  values[63] = std::numeric_limits<float>::quiet_NaN();
+  tests::expect_error<ValueError>([&] { quantise(GgmlType::nf4, values); }, {"[quantise] a value is nan"});
+  tests::expect_error<ValueError>([] { quantise(GgmlType::nf4, std::vector<float>(64, 1e6F)); }, {"beyond 16 bits"});
+  tests::expect_error<ValueError>([] { quantise(GgmlType::nf4, std::vector<float>(32, 1)); }, {"each has 64"});
 }
 
 }  // namespace

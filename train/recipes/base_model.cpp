@@ -53,7 +53,7 @@ BaseModel read_base_text(const std::string& path) {
 }
 
 BaseModel load_base_model(const std::string& path, nn::GgufWeights weights, DeviceRef device,
-                          const std::string& tokenizer) {
+                          const std::string& tokenizer, std::optional<GgmlType> blocks) {
   check_path(path);
   BaseModel base;
   if (is_gguf(path)) {
@@ -63,16 +63,36 @@ BaseModel load_base_model(const std::string& path, nn::GgufWeights weights, Devi
   } else {
     const nn::LlamaFolder folder(path);
     base = text_of(folder, path, tokenizer);
-    base.network = std::make_shared<nn::Llama>(folder.load(device));
+    base.network = std::make_shared<nn::Llama>(folder.load(device, blocks));
   }
   data::check_vocabulary(*base.tokenizer, base.network->options().vocabulary);
   return base;
 }
 
-std::shared_ptr<nn::Llama> load_base_network(const std::string& path, nn::GgufWeights weights, DeviceRef device) {
+std::shared_ptr<nn::Llama> load_base_network(const std::string& path, nn::GgufWeights weights, DeviceRef device,
+                                             std::optional<GgmlType> blocks) {
   check_path(path);
   if (is_gguf(path)) return std::make_shared<nn::Llama>(nn::load_llama(Gguf::map(path), path, device, weights));
-  return std::make_shared<nn::Llama>(nn::LlamaFolder(path).load(device));
+  return std::make_shared<nn::Llama>(nn::LlamaFolder(path).load(device, blocks));
+}
+
+std::optional<GgmlType> blocks_of_base(const std::string& quantise, const std::string& method,
+                                       const std::string& path) {
+  const bool folder = nn::is_llama_folder(path), packs = method == "qlora";
+  if (quantise.empty()) {
+    if (!packs || !folder) return {};
+    throw ValueError(
+        fmt::format("[finetune] {} is in floating point: --method qlora packs it with --quantise nf4, q4_0, q4_1, "
+                    "q8_0, q4_k or q6_k",
+                    path));
+  }
+  const GgmlBlock* const block = find_block(quantise);
+  if (block == nullptr || block->elements == 1)
+    throw ValueError(fmt::format("[finetune] --quantise {} is none of nf4, q4_0, q4_1, q8_0, q4_k, q6_k", quantise));
+  if (!packs) throw ValueError(fmt::format("[finetune] --quantise is for --method qlora; it is {}", method));
+  if (!folder)
+    throw ValueError(fmt::format("[finetune] --quantise is for a folder in floating point; {} is none", path));
+  return block->type;
 }
 
 data::ChatTemplate template_of(const BaseModel& base, const std::string& name) {

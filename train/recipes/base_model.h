@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,20 @@ bool is_gguf(const std::string& path);
 // Whether it is a GGUF file (.gguf), or a folder of Hugging Face with a config.json.
 bool is_base_model(const std::string& path);
 
+// The blocks that the matrices of a model in floating point become, as --quantise names them beside --method; none
+// where it names none. ValueError: for what is no type of blocks, beside another method than qlora, for a GGUF file,
+// and for qlora of a folder without it.
+std::optional<GgmlType> blocks_of_base(const std::string& quantise, const std::string& method, const std::string& path);
+
 // A GGUF file, whose blocks are as `weights` says, or a folder of Hugging Face with config.json, safetensors and
 // tokenizer.json, whose weights keep their dtype. `tokenizer`: path of one to take instead of the model's own.
+// `blocks`: of a folder alone, how the matrices of its layers are packed (nn/models/llama_folder.h).
 BaseModel load_base_model(const std::string& path, nn::GgufWeights weights, DeviceRef device = {},
-                          const std::string& tokenizer = {});
+                          const std::string& tokenizer = {}, std::optional<GgmlType> blocks = {});
 
 // Its network alone.
-std::shared_ptr<nn::Llama> load_base_network(const std::string& path, nn::GgufWeights weights, DeviceRef device = {});
+std::shared_ptr<nn::Llama> load_base_network(const std::string& path, nn::GgufWeights weights, DeviceRef device = {},
+                                             std::optional<GgmlType> blocks = {});
 
 // The same without its network: for those who look at data alone.
 BaseModel read_base_text(const std::string& path);

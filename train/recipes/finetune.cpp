@@ -18,28 +18,16 @@
 #include "heddle/nn/models/llama_digest.h"
 #include "heddle/nn/models/llama_folder.h"
 #include "heddle/train/recipes/batches.h"
+#include "heddle/train/recipes/finetune_base.h"
 #include "heddle/train/recipes/finetune_memory.h"
+#include "heddle/train/recipes/finetune_teacher.h"
 #include "heddle/train/recipes/recipes.h"
+#include "heddle/train/recipes/without_adapters.h"
 
 namespace heddle::train {
 namespace {
 
-constexpr int64_t sample_tokens = 96;
-
-const std::string& method_of(const Config& c) {
-  const std::string& method = c.model_value<Text>("method");
-  for (const char* known : {"lora", "qlora", "dora", "full"}) {
-    if (method == known) return method;
-  }
-  throw ValueError(fmt::format("[finetune] --method {} is none of lora, qlora, dora, full", method));
-}
-
-nn::GgufWeights weights_of(const Config& c, const std::string& path) {
-  if (method_of(c) != "qlora") return nn::GgufWeights::unpacked;
-  if (nn::is_llama_folder(path))
-    throw ValueError(fmt::format("[finetune] {}: only blocks of a GGUF file stay packed; use --method lora", path));
-  return nn::GgufWeights::packed;
-}
+constexpr int64_t sample_tokens = 96, planned_tokens = 3;  // the third is as all later ones
 
 nn::LoraOptions lora_options(const Config& c) {
   nn::LoraOptions o;
@@ -47,7 +35,7 @@ nn::LoraOptions lora_options(const Config& c) {
   o.alpha = c.model_value<Number>("alpha");
   o.dropout = c.model_value<Number>("dropout");
   o.rank_stabilised = c.model_value<Flag>("rank_stabilised");
-  o.dora = method_of(c) == "dora";
+  o.dora = finetune_method(c) == "dora";
   o.targets = c.model_value<Texts>("targets");
   return o;
 }
@@ -59,31 +47,7 @@ int64_t length_of(const Config& c, const BaseModel& base) {
   return length;
 }
 
-// While it lives, the network is the base alone.
-class WithoutAdapters {
- public:
-  explicit WithoutAdapters(std::optional<nn::Lora>& adapters) : adapters_(adapters) {
-    if (adapters_) adapters_->enable(false);
-  }
-  ~WithoutAdapters() {
-    if (adapters_) adapters_->enable(true);
-  }
-  WithoutAdapters(const WithoutAdapters&) = delete;
-  WithoutAdapters& operator=(const WithoutAdapters&) = delete;
-
- private:
-  std::optional<nn::Lora>& adapters_;
-};
-
 }  // namespace
-
-BaseModel load_finetune_network(const Config& c, DeviceContext& device) {
-  const std::string& path = c.model_value<Text>("base");
-  BaseModel base;
-  base.network = load_base_network(path, weights_of(c, path), device);
-  base.network->checkpoint_blocks(recomputes(c));
-  return base;
-}
 
 Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext& device)
     : base_(std::move(base)),
@@ -95,7 +59,7 @@ Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext
       remarks_(std::move(data.remarks)),
       device_(device) {
   objective_.is_of_pairs() ? make_pairs(data, c) : make_rows(data, c);
-  if (method_of(c) != "full") {
+  if (finetune_method(c) != "full") {
     adapters_.emplace(*base_.network, lora_options(c));
     const std::vector<std::string> paths = adapters_->paths();
     own_head_ = std::ranges::find(paths, "lm_head") != paths.end();
@@ -103,8 +67,15 @@ Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext
       remarks_.push_back(fmt::format("[finetune] there will be no adapter.gguf: {}", why));
   }
   if (!adapters_ && objective_.kind == FinetuneObjective::Kind::dpo)
-    reference_ = load_base_model(base_path_, nn::GgufWeights::unpacked, device).network;
-  own_head_ = own_head_ || base_.network->options().logit_cap > 0;
+    reference_ = load_base_network(base_path_, nn::GgufWeights::unpacked, device);
+  if (objective_.kind == FinetuneObjective::Kind::distil) {
+    Teacher teacher = load_teacher(c.model_value<Text>("teacher"), base_, data, length_of(c, base_), device);
+    teacher_ = std::move(teacher.network);
+    objective_.distillation.classes = teacher.classes;
+    remarks_.insert(remarks_.end(), teacher.remarks.begin(), teacher.remarks.end());
+  }
+  for (const auto& network : {base_.network, teacher_})
+    own_head_ = own_head_ || (network && network->options().logit_cap > 0);
   const NoGradScope no_grad;
   loss_before_ = evaluate(c.data.limit_test).loss;
 }
@@ -152,8 +123,7 @@ PreferenceLoss Finetune::pair_loss(const std::vector<Tensor>& batch, double smoo
   };
   const Tensor answers = answers_of(*base_.network);
   if (objective_.kind == FinetuneObjective::Kind::orpo) {
-    const Tensor counts = sum(cast(batch[1] != static_cast<double>(ignored_target), DType::f32), {2});
-    return preference_loss(objective_, answers / counts, {}, smoothing);
+    return preference_loss(objective_, answers / sum(counted_targets(batch[1]), {2}), {}, smoothing);
   }
   const auto reference_of = [&] {
     const NoGradScope no_grad;
@@ -164,10 +134,22 @@ PreferenceLoss Finetune::pair_loss(const std::vector<Tensor>& batch, double smoo
   return preference_loss(objective_, answers, reference, smoothing);
 }
 
+DistilledLoss Finetune::distil_loss(const std::vector<Tensor>& rows, double smoothing) {
+  const auto taught = [&] {
+    const NoGradScope no_grad;
+    return NextTokens(*teacher_, rows, own_head_);
+  };
+  return distilled_loss(objective_, NextTokens(*base_.network, rows, own_head_), taught(), smoothing);
+}
+
+std::vector<Tensor> Finetune::rows_of(const std::vector<Tensor>& batch) const {
+  return {batch.begin(), batch.begin() + (packs_ ? 3 : 2)};
+}
+
 Tensor Finetune::loss_of(const std::vector<Tensor>& batch, double smoothing) {
   if (objective_.is_of_pairs()) return pair_loss(batch, smoothing).loss;
-  const std::vector<Tensor> rows(batch.begin(), batch.begin() + (packs_ ? 3 : 2));
-  return token_losses(*base_.network, rows, own_head_, smoothing, Reduction::mean);
+  if (teacher_) return distil_loss(rows_of(batch), smoothing).loss;
+  return token_losses(*base_.network, rows_of(batch), own_head_, smoothing, Reduction::mean);
 }
 
 std::vector<double> Finetune::measured(const std::vector<Tensor>& batch) {
@@ -175,8 +157,10 @@ std::vector<double> Finetune::measured(const std::vector<Tensor>& batch) {
     const PreferenceLoss lost = pair_loss(batch, 0);
     return {static_cast<double>(batch.at(0).dim(0)), lost.loss.item(), lost.margin.item(), lost.accuracy.item()};
   }
-  const double trained = heddle::sum(cast(batch.at(1) != static_cast<double>(ignored_target), DType::f32)).item();
-  return {trained, trained == 0 ? 0 : loss_of(batch, 0).item()};
+  const double trained = heddle::sum(counted_targets(batch.at(1))).item();
+  if (!teacher_) return {trained, loss_of(batch, 0).item()};
+  const DistilledLoss lost = distil_loss(rows_of(batch), 0);
+  return {trained, lost.loss.item(), lost.cross_entropy.item(), lost.divergence.item()};
 }
 
 Tensor Finetune::loss(const std::vector<Tensor>& batch) {
@@ -202,7 +186,8 @@ Evaluation Finetune::evaluate(int64_t limit) {
   if (objective_.is_of_pairs())
     made.metrics = {{"reward_accuracy", means.at(2)}, {"reward_margin", means[1]}};
   else
-    made.metrics = {{"perplexity", std::exp(made.loss)}};
+    made.metrics = {{"perplexity", std::exp(teacher_ ? means.at(1) : made.loss)}};
+  if (teacher_) made.metrics.emplace_back("divergence", means.at(2));
   return made;
 }
 
@@ -212,8 +197,10 @@ Generated Finetune::generate() {
   const auto most = static_cast<size_t>(std::max<int64_t>(1, base_.network->options().context - sample_tokens));
   const std::span<const int32_t> prompt = std::span(prompt_).last(std::min(prompt_.size(), most));
   const auto context = static_cast<int64_t>(prompt.size()) + sample_tokens;
+  const int64_t tokens = base_.tokenizer ? sample_tokens : planned_tokens;
   const std::vector<int32_t> made = nn::generate(*nn::cached_decoder(*base_.network, 1, context), prompt,
-                                                 {.tokens = sample_tokens, .temperature = 0, .stop = base_.ends});
+                                                 {.tokens = tokens, .temperature = 0, .stop = base_.ends});
+  if (!base_.tokenizer) return {};
   return {.text = base_.tokenizer->decode(prompt) + base_.tokenizer->decode(made)};
 }
 
@@ -243,52 +230,56 @@ std::vector<Figure> Finetune::figures() const {
 }
 
 Recipe finetune() {
-  return {.name = "finetune",
-          .help = "a language model that there is, on conversations or texts (`heddle finetune`)",
-          .model = {{"base", Text(), "the model: a GGUF file, or a folder of Hugging Face"},
-                    {"method", Text("lora"), "lora, qlora (blocks stay packed), dora, full (all weights)"},
-                    {"objective", Text("sft"), "sft (cross entropy of answers), dpo, orpo (pairs of answers)"},
-                    {"beta", Number(0.1), "dpo: cost of leaving the base; orpo: weight of the odds' ratio"},
-                    {"rank", Integer(8), "of the adapters"},
-                    {"alpha", Number(16), "of the adapters, whose scale is alpha / rank"},
-                    {"rank_stabilised", Flag(false), "the scale is alpha / sqrt(rank)"},
-                    {"dropout", Number(0), "of the adapters' inputs"},
-                    {"targets", Texts({"*.q_proj", "*.k_proj", "*.v_proj", "*.o_proj"}),
-                     "patterns of modules that get adapters"},
-                    {"length", Integer(512), "tokens of a row"},
-                    {"pack", Flag(true), "several short examples in a row, each of which sees itself alone"},
-                    {"drop_long", Flag(false), "leave out examples longer than a row, instead of cutting them"},
-                    {"all_tokens", Flag(false), "the loss is of all tokens, not of the answers alone"},
-                    {"template", Text(), "chat template; empty: the model's own"},
-                    {"recompute", Text("auto"),
-                     "blocks are computed again for gradients: on, off, auto (where they must)"}},
-          .unused = joined(joined({"data.augment", "data.mixup", "data.tokenizer", "run.init_from"},
-                                  {"data.target", "data.image_column", "data.image_size"}),
-                           {"data.task"}),
-          .defaults =
-              [](Config& c) {
-                c.training.batch = 4;
-                c.training.epochs = 1;
-                c.training.clip_norm = 1;
-                c.optimizer.name = "adamw";
-                c.optimizer.lr = 2e-4;
-                c.schedule.name = "linear";
-                c.schedule.warmup = 5;
-              },
-          .make = [](const TaskRequest& r) -> std::unique_ptr<Task> {
-            const std::string& path = r.config.model_value<Text>("base");
-            if (path.empty()) throw ValueError("[finetune] which model? heddle finetune MODEL --data FILE");
-            const std::vector<std::string> settled = settle_memory(r.config, r.device);
-            BaseModel base = load_base_model(path, weights_of(r.config, path), r.device);
-            base.network->checkpoint_blocks(recomputes(r.config));
-            ChatData data = read_chat_data(r.config, base);
-            data.remarks.insert(data.remarks.begin(), settled.begin(), settled.end());
-            return std::make_unique<Finetune>(std::move(base), std::move(data), r.config, r.device);
+  return {
+      .name = "finetune",
+      .help = "a language model that there is, on conversations or texts (`heddle finetune`)",
+      .model = {{"base", Text(), "the model: a GGUF file, or a folder of Hugging Face"},
+                {"method", Text("lora"), "lora, qlora (the base in blocks), dora, full (all weights)"},
+                {"quantise", Text(), "qlora of a folder: blocks of its matrices, nf4, q4_0, q4_1, q8_0, q4_k, q6_k"},
+                {"objective", Text("sft"), "sft (cross entropy of answers), distil, dpo, orpo (pairs of answers)"},
+                {"beta", Number(0),
+                 "distil: the teacher's share; dpo: cost of leaving the base; orpo: weight of the "
+                 "odds' ratio; 0: the objective's own"},
+                {"teacher", Text(), "of distil: a GGUF file, or a folder of Hugging Face, with the same tokens"},
+                {"temperature", Number(1), "of distil: what logits are divided by"},
+                {"divergence", Text("forward"), "of distil: forward, reverse, jensen-shannon"},
+                {"rank", Integer(8), "of the adapters"},
+                {"alpha", Number(16), "of the adapters, whose scale is alpha / rank"},
+                {"rank_stabilised", Flag(false), "the scale is alpha / sqrt(rank)"},
+                {"dropout", Number(0), "of the adapters' inputs"},
+                {"targets", Texts({"*.q_proj", "*.k_proj", "*.v_proj", "*.o_proj"}),
+                 "patterns of modules that get adapters"},
+                {"length", Integer(512), "tokens of a row"},
+                {"pack", Flag(true), "several short examples in a row, each of which sees itself alone"},
+                {"drop_long", Flag(false), "leave out examples longer than a row, instead of cutting them"},
+                {"all_tokens", Flag(false), "the loss is of all tokens, not of the answers alone"},
+                {"template", Text(), "chat template; empty: the model's own"},
+                {"recompute", Text("auto"),
+                 "blocks are computed again for gradients: on, off, auto (where they must)"}},
+      .unused = joined(joined({"data.augment", "data.mixup", "data.tokenizer", "run.init_from"},
+                              {"data.target", "data.image_column", "data.image_size"}),
+                       {"data.task"}),
+      .defaults =
+          [](Config& c) {
+            c.training.batch = 4;
+            c.training.epochs = 1;
+            c.training.clip_norm = 1;
+            c.optimizer.name = "adamw";
+            c.optimizer.lr = 2e-4;
+            c.schedule.name = "linear";
+            c.schedule.warmup = 5;
           },
-          .network = [](const TaskRequest& r) -> Network {
-            throw ValueError(fmt::format("[model] a run of {} holds what was trained beside {}, not a network",
-                                         r.config.run.recipe, r.config.model_value<Text>("base")));
-          }};
+      .make = [](const TaskRequest& r) -> std::unique_ptr<Task> {
+        const std::vector<std::string> settled = settle_memory(r.config, r.device);
+        BaseModel base = load_finetune_base(r.config, r.device);
+        ChatData data = read_chat_data(r.config, base);
+        data.remarks.insert(data.remarks.begin(), settled.begin(), settled.end());
+        return std::make_unique<Finetune>(std::move(base), std::move(data), r.config, r.device);
+      },
+      .network = [](const TaskRequest& r) -> Network {
+        throw ValueError(fmt::format("[model] a run of {} holds what was trained beside {}, not a network",
+                                     r.config.run.recipe, r.config.model_value<Text>("base")));
+      }};
 }
 
 }  // namespace heddle::train

@@ -2,10 +2,11 @@
 //
 // Purpose: the task of `heddle finetune`. Examples are conversations or texts (data/chat.h) in rows of the length,
 // several short ones in a row, each seeing itself alone; the loss is that of the answers' tokens, by
-// nn::linear_cross_entropy(), so that no logits are stored; or that of pairs of answers (nn/preference_losses.h). A
-// share of the examples is held out. Invariants: what is saved is what is trained: adapters under PEFT's names, or the
-// model's state; the run's folder gets adapter/ (PEFT's files) and adapter.gguf (llama.cpp's), or the whole model's
-// weights. Errors: ValueError and IoError of options, data and model. Thread safety: none.
+// nn::linear_cross_entropy(), so that no logits are stored; that and the distance from a teacher
+// (nn/distillation.h); or that of pairs of answers (nn/preference_losses.h). A share of the examples is held out.
+// Invariants: what is saved is what is trained: adapters under PEFT's names, or the model's state; the run's folder
+// gets adapter/ (PEFT's files) and adapter.gguf (llama.cpp's), or the whole model's weights. Errors: ValueError and
+// IoError of options, data and model. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +26,11 @@ namespace heddle::train {
 // Tokens that an evaluation takes at once.
 inline constexpr int64_t evaluation_tokens = 2048;
 
-// The base as a run of that configuration holds it, its weights packed or in floating point, without its text.
-BaseModel load_finetune_network(const Config& config, DeviceContext& device);
-
 class Finetune final : public Task {
  public:
   Finetune(BaseModel base, ChatData data, const Config& config, DeviceContext& device);
   nn::Module& model() override { return adapters_ ? static_cast<nn::Module&>(*adapters_) : *base_.network; }
+  nn::Module& network() override { return *base_.network; }
   const TrainingData& training() const override { return data_; }
   Tensor loss(const std::vector<Tensor>& batch) override;
   Evaluation evaluate(int64_t limit) override;
@@ -45,6 +44,9 @@ class Finetune final : public Task {
   void make_rows(const ChatData& data, const Config& config);
   void make_pairs(const ChatData& data, const Config& config);
   PreferenceLoss pair_loss(const std::vector<Tensor>& batch, double smoothing);
+  // Tokens, targets, and segments where rows are packed.
+  std::vector<Tensor> rows_of(const std::vector<Tensor>& batch) const;
+  DistilledLoss distil_loss(const std::vector<Tensor>& rows, double smoothing);
   Tensor loss_of(const std::vector<Tensor>& batch, double smoothing);
   // Of rows or pairs: their means over what the loss counts, its number in front.
   std::vector<double> measured(const std::vector<Tensor>& batch);
@@ -53,7 +55,9 @@ class Finetune final : public Task {
   std::optional<nn::Lora> adapters_;  // none: all weights are trained
   FinetuneObjective objective_;
   std::shared_ptr<nn::Llama> reference_;  // of dpo where all weights are trained: the base as it was
-  bool own_head_ = false;  // the last projection is one of its own: hooks act on it, or its logits are capped
+  std::shared_ptr<nn::Llama> teacher_;    // of distil
+  // A last projection is more than its weight: hooks act on it, or its logits are capped; the teacher's counts too.
+  bool own_head_ = false;
   bool packs_;
   double label_smoothing_;
   std::string base_path_, adapter_path_;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "heddle/core/base/error.h"
+#include "heddle/train/option_uses.h"
 #include "heddle/train/recipes/base_model.h"
 
 namespace heddle::train {
@@ -14,34 +14,47 @@ namespace {
 
 constexpr int64_t shortest_row = 32;
 
+// What the weights are, and the optimizer's moments.
+struct Form {
+  Text method, quantise = {}, states = {};
+  bool is_hopeless = false;  // at every batch
+};
+
+bool has_small_states(const Config& config) {
+  return std::ranges::any_of(
+      option_uses(), [&](const OptionUse& use) { return use.option == "optimizer.states" && use.applies(config); });
+}
+
 class Choices {
  public:
   Choices(const Config& asked, DeviceContext& device, FinetunePlan& plan)
-      : asked_(asked), device_(device), plan_(plan), packs_(is_gguf(asked.model_value<Text>("base"))) {}
+      : asked_(asked), device_(device), plan_(plan), forms_(forms()) {}
 
   void compare() {
     for (int64_t batch = asked_.training.batch; batch > 0 && !plan_.best; batch = next_batch(batch)) {
       for (const bool recompute : recomputations()) {
-        for (const Text& method : methods()) look(with(method, recompute, batch));
+        const bool is_last = next_batch(batch) == 0 && recompute == recomputations().back();
+        for (Form& form : forms_) look(form, recompute, batch, is_last);
       }
       take_best();
     }
-    if (plan_.best) return;
-    Config last = smallest();
-    if (last.training.memory_budget == 0) {
-      last.training.memory_budget = static_cast<int64_t>(plan_.limit);
-      look(last);
-      take_best();
-    }
-    if (!plan_.best) shorten(std::move(last));
+    if (!plan_.best) try_less(smallest());
   }
 
  private:
   bool is_given(std::string_view key) const { return asked_.given().contains(key); }
 
-  std::vector<Text> methods() const {
-    if (is_given("model.method") || !packs_) return {asked_.model_value<Text>("method")};
-    return {"lora", "qlora"};
+  // Adapters beside floating point, which is faster, before blocks.
+  std::vector<Form> forms() const {
+    const Text &method = asked_.model_value<Text>("method"), &quantise = asked_.model_value<Text>("quantise");
+    std::vector<Form> forms;
+    if (!is_given("model.method") && quantise.empty())
+      forms = {{"lora"}, {"qlora", is_gguf(asked_.model_value<Text>("base")) ? "" : "nf4"}};
+    else
+      forms = {{is_given("model.method") ? method : "qlora", quantise}};
+    if (method == "full" && !is_given("optimizer.states") && has_small_states(asked_))
+      forms.push_back({method, quantise, "8bit"});
+    return forms;
   }
   std::vector<bool> recomputations() const {
     const Text& word = asked_.model_value<Text>("recompute");
@@ -56,31 +69,77 @@ class Choices {
     return batch;
   }
 
-  Config with(const Text& method, bool recompute, int64_t batch) const {
+  Config with(const Form& form, bool recompute, int64_t batch) const {
     Config c = asked_;
-    c.model["method"] = method;
+    c.model["method"] = form.method;
+    c.model["quantise"] = form.quantise;
+    if (!form.states.empty()) c.optimizer.states = form.states;
     c.model["recompute"] = Text(recompute ? "on" : "off");
     c.training.accumulate *= asked_.training.batch / batch;
     c.training.batch = batch;
     return c;
   }
+  // Of what was looked at to its end, what needs least.
   Config smallest() const {
-    const int64_t batch = is_given("training.batch") ? asked_.training.batch : 1;
-    return with(methods().back(), recomputations().back(), batch);
+    const FinetuneChoice* least = nullptr;
+    for (const FinetuneChoice& choice : plan_.choices) {
+      if (choice.need.is_whole && (least == nullptr || choice.need.peak < least->need.peak)) least = &choice;
+    }
+    if (least != nullptr) return least->config;
+    return with(forms_.back(), recomputations().back(), is_given("training.batch") ? asked_.training.batch : 1);
   }
 
-  void look(const Config& config) { plan_.choices.push_back(looked_at(config)); }
+  // The planner computes more again; then smaller updates where nobody asked for the batch; then shorter rows.
+  void try_less(Config last) {
+    const int64_t asked = last.training.memory_budget;
+    if (asked == 0) last.training.memory_budget = static_cast<int64_t>(plan_.limit);
+    if (asked == 0) look(last);
+    last.training.memory_budget = asked;
+    if (!plan_.best && last.training.accumulate > asked_.training.accumulate) {
+      last.training.accumulate = asked_.training.accumulate;
+      look(last);
+    }
+    if (!plan_.best) shorten(std::move(last));
+  }
+
+  void look(const Config& config) {
+    plan_.choices.push_back(looked_at(config));
+    take_best();
+  }
+
+  // The last of a form is looked at in any case: what it lacks is what is missing.
+  void look(Form& form, bool recompute, int64_t batch, bool is_last) {
+    const Config config = with(form, recompute, batch);
+    if (form.is_hopeless || (!is_last && is_above(config))) return;
+    form.is_hopeless = plan_.choices.emplace_back(looked_at(config)).is_never;
+  }
+
+  // Whether the same with a larger batch says so: what it needs beside the weights shrinks with the batch at most.
+  bool is_above(const Config& c) const {
+    return std::ranges::any_of(plan_.choices, [&](const FinetuneChoice& seen) {
+      if (!seen.need.is_whole || seen.config.model != c.model || seen.config.optimizer.states != c.optimizer.states)
+        return false;
+      const auto beside = static_cast<double>(seen.need.peak - seen.need.weights);
+      const double share = static_cast<double>(c.training.batch) / static_cast<double>(seen.config.training.batch);
+      return static_cast<double>(seen.need.weights) + beside * share > static_cast<double>(plan_.limit);
+    });
+  }
 
   FinetuneChoice looked_at(const Config& config) {
     FinetuneChoice choice{.config = config, .need = {}, .refusal = {}};
     try {
       choice.need = finetune_need(config, device_, plan_.limit);
       choice.fits = choice.need.is_whole && choice.need.peak <= plan_.limit;
+      choice.is_never = !choice.need.is_whole;
     } catch (const BudgetError& error) {
       choice.need.peak = error.needed();
       choice.need.is_whole = true;
     } catch (const DeviceError& error) {  // a tensor that is too large for it
       choice.refusal = error.what();
+    } catch (const ValueError& error) {  // rows that are no whole blocks of what nobody asked for
+      if (config.model_value<Text>("quantise") == asked_.model_value<Text>("quantise")) throw;
+      choice.refusal = error.what();
+      choice.is_never = true;
     }
     return choice;
   }
@@ -95,7 +154,7 @@ class Choices {
     for (int64_t length = c.model_value<Integer>("length") / 2; length >= shortest_row; length /= 2) {
       c.model["length"] = Integer(length);
       FinetuneChoice choice = looked_at(c);
-      if (!choice.need.is_whole) return;  // the weights alone are too much
+      if (choice.is_never) return;
       if (!choice.fits) continue;
       plan_.shorter = std::move(choice);
       return;
@@ -105,15 +164,15 @@ class Choices {
   const Config& asked_;
   DeviceContext& device_;
   FinetunePlan& plan_;
-  bool packs_;
+  std::vector<Form> forms_;
 };
 
 }  // namespace
 
-uint64_t FinetunePlan::least() const {
-  uint64_t least = std::numeric_limits<uint64_t>::max();
+std::optional<uint64_t> FinetunePlan::least() const {
+  std::optional<uint64_t> least;
   for (const FinetuneChoice& choice : choices) {
-    if (choice.refusal.empty()) least = std::min(least, choice.need.peak);
+    if (choice.refusal.empty()) least = std::min(least.value_or(choice.need.peak), choice.need.peak);
   }
   return least;
 }

@@ -6,8 +6,10 @@
 // the methods, blocks computed again or kept, and smaller batches that are accumulated to the same update are compared,
 // each as finetune_need() predicts it. Invariants: choices are in the order in which they were looked at; the best is
 // the first that fits of: the batch that is asked for before smaller ones, kept before computed again, lora before
-// qlora; the last resort is a memory budget. Where none fits, shorter rows are looked at. Errors: ValueError where
-// nobody says how much memory there is, those of finetune_need() that concern every choice. Thread safety: none.
+// qlora (of a folder in NF4), states of the optimizer in f32 before 8 bits; the last resorts are a memory budget, and
+// smaller updates where the batch is left open. A smaller batch that the larger one shows to be too much is not looked
+// at. Where none fits, shorter rows are. Errors: ValueError where nobody says how much memory there is, those of
+// finetune_need() that concern every choice. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,7 @@ struct FinetuneChoice {
   FinetuneNeed need;    // of a choice that is refused: what is known of it
   std::string refusal;  // why it cannot be, whatever the memory; or empty
   bool fits = false;
+  bool is_never = false;  // whatever the batch and the length: by its weights alone, or by what they are
 };
 
 struct FinetunePlan {
@@ -33,8 +36,8 @@ struct FinetunePlan {
   std::vector<FinetuneChoice> choices;
   std::optional<size_t> best;
   std::optional<FinetuneChoice> shorter;  // without a best: the same with shorter rows, which fits
-  // Without a best: the least that any choice needs.
-  uint64_t least() const;
+  // Without a best: the least that any choice needs; none where the device refuses all of them.
+  std::optional<uint64_t> least() const;
 };
 
 // `memory`: bytes of the device; 0: what it says of itself.

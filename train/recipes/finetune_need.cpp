@@ -8,13 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/autograd/autograd.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/blank_device.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/shape/index_check.h"
 #include "heddle/data/loader.h"
 #include "heddle/nn/average.h"
 #include "heddle/nn/weights.h"
 #include "heddle/train/recipes/finetune.h"
+#include "heddle/train/recipes/finetune_base.h"
 #include "heddle/train/step.h"
 
 namespace heddle::train {
@@ -37,11 +40,18 @@ void check_size(const Config& c) {
                                  c.training.batch, c.training.accumulate, c.model_value<Integer>("length")));
 }
 
-// A batch, and what an evaluation takes at once. A length that the model does not read is refused by the run.
+// Whether the model goes on with a question at times.
+bool has_samples(const Config& c) {
+  return c.log.sample_every == 0 || c.training.steps == 0 || c.log.sample_every <= c.training.steps;
+}
+
+// A batch, what an evaluation takes at once, and a question of half a row. A length that the model does not read is
+// refused by the run.
 ChatData full_rows(const Config& c, int64_t context) {
   const int64_t length = std::clamp<int64_t>(c.model_value<Integer>("length"), 1, context),
                 batch = examples_per_update(c), held = std::max<int64_t>(1, evaluation_tokens / length);
   ChatData data{.training = examples(batch, length, 0), .validation = examples(held, length, 0)};
+  if (has_samples(c)) data.prompt.assign(static_cast<size_t>(std::max<int64_t>(1, length / 2)), 0);
   if (FinetuneObjective::of(c).is_of_pairs()) {
     data.rejected_training = examples(batch, length, 1);
     data.rejected_validation = examples(held, length, 1);
@@ -56,6 +66,17 @@ std::vector<Tensor> first_batch(const TrainingData& data, int64_t size, DeviceCo
   return data::to_tensors(batch, device);
 }
 
+// What stands between updates, while what these need is there: an evaluation, and a sample.
+void look(Finetune& task, const std::optional<nn::ExponentialAverage>& average) {
+  const NoGradScope no_grad;
+  std::optional<nn::ExponentialAverage::Scope> averaged;
+  if (average) averaged.emplace(*average);
+  task.model().eval();
+  (void)task.evaluate(0);
+  (void)task.generate();
+  task.model().train();
+}
+
 // The second step is the one that all later ones are.
 void two_steps(Finetune& task, const Config& c, DeviceContext& blank) {
   for (const std::string& pattern : c.run.freeze) nn::freeze(task.model(), pattern);
@@ -64,8 +85,12 @@ void two_steps(Finetune& task, const Config& c, DeviceContext& blank) {
   Optimizers optimizers(
       task, c, [&c](int64_t) { return c.optimizer.lr; }, blank);
   TrainingStep step(task, optimizers, average ? &*average : nullptr, c, blank);
-  for (int i = 0; i < 2; ++i)
+  const auto submit = [&] {
     step.submit(first_batch(task.training(), examples_per_update(c), blank), c.log.histograms_every > 0);
+  };
+  submit();
+  look(task, average);
+  submit();
 }
 
 }  // namespace
@@ -77,10 +102,11 @@ FinetuneNeed finetune_need(const Config& c, DeviceContext& device, uint64_t limi
   Config one = c;  // limits of data are the real run's
   one.data.limit_train = one.data.limit_test = 0;
   const std::unique_ptr<DeviceContext> blank = blank_context(device);
+  const IndexGuardScope unwatched(IndexGuard::off);  // a blank device would say that index 0 is wrong
   manual_seed(static_cast<uint64_t>(c.run.seed));
   FinetuneNeed need;
   {
-    BaseModel base = load_finetune_network(one, *blank);
+    BaseModel base = load_finetune_base(one, *blank, false);
     need.weights = blank->memory().live_bytes;
     need.mapped = adopted_bytes(*blank);
     need.peak = need.weights;

@@ -2,11 +2,13 @@
 //
 //   const train::FinetuneNeed need = train::finetune_need(config, device);      // of config.model "base"
 //
-// Purpose: the run itself, its evaluation and two of its steps, on a device that stands in for the one that is meant
-// and holds nothing (core/device/blank_device.h); what its allocator counts is the answer. Of the model only the front
-// of its files is read. Invariants: nothing is computed, and `device` is only asked for its capabilities; the process's
-// random numbers begin anew at the run's seed. Errors: what the run would throw: ValueError of options, IoError of the
-// model, BudgetError, LimitError where a tensor is too large for the device. Thread safety: none.
+// Purpose: the run itself, its evaluation, two of its steps with an evaluation and a sample between them, on a device
+// that stands in for the one that is meant and holds nothing (core/device/blank_device.h); what its allocator counts is
+// the answer. Of the model only the front of its files is read; of the data nothing: rows are full, as many are held
+// out as an evaluation takes at once, and a sample's question is half a row.
+// Invariants: nothing is computed, and `device` is only asked for its capabilities; the process's random numbers begin
+// anew at the run's seed. Errors: what the run would throw: ValueError of options, IoError of the model, BudgetError,
+// LimitError where a tensor is too large for the device. Thread safety: none.
 #pragma once
 
 #include <cstdint>

@@ -2,59 +2,94 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <span>
+
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/functions/functions.h"
-#include "heddle/core/functions/nn/losses.h"
-#include "heddle/nn/linear_cross_entropy.h"
 #include "heddle/nn/preference_losses.h"
 
 namespace heddle::train {
 namespace {
 
-FinetuneObjective::Kind kind_of(const Text& name) {
-  if (name == "sft") return FinetuneObjective::Kind::sft;
-  if (name == "dpo") return FinetuneObjective::Kind::dpo;
-  if (name == "orpo") return FinetuneObjective::Kind::orpo;
-  throw ValueError(fmt::format("[finetune] --objective {} is none of sft, dpo, orpo", name));
+using Kind = FinetuneObjective::Kind;
+
+Kind kind_of(const Text& name) {
+  if (name == "sft") return Kind::sft;
+  if (name == "distil") return Kind::distil;
+  if (name == "dpo") return Kind::dpo;
+  if (name == "orpo") return Kind::orpo;
+  throw ValueError(fmt::format("[finetune] --objective {} is none of sft, distil, dpo, orpo", name));
+}
+
+nn::Divergence divergence_of(const Text& name) {
+  if (name == "forward") return nn::Divergence::forward;
+  if (name == "reverse") return nn::Divergence::reverse;
+  if (name == "jensen-shannon") return nn::Divergence::jensen_shannon;
+  throw ValueError(fmt::format("[finetune] --divergence {} is none of forward, reverse, jensen-shannon", name));
+}
+
+double beta_of(Kind kind, const Config& c) {
+  const double beta = c.model_value<Number>("beta");
+  const bool is_given = beta != 0 || c.given().contains("model.beta");
+  if (kind == Kind::sft && is_given)
+    throw ValueError(fmt::format("[finetune] --beta {} is for --objective distil, dpo and orpo", beta));
+  if (kind == Kind::sft) return 0;
+  if (!is_given) return kind == Kind::distil ? 0.5 : 0.1;
+  if (!(beta > 0)) throw ValueError(fmt::format("[finetune] --beta is {}; it must be above 0", beta));
+  if (kind == Kind::distil && beta > 1)
+    throw ValueError(fmt::format("[finetune] --beta is {}; of distil it is a share, at most 1", beta));
+  return beta;
+}
+
+// Without a teacher, what belongs to one is refused.
+nn::DistillationOptions distillation_of(Kind kind, double beta, const Config& c) {
+  const Text &teacher = c.model_value<Text>("teacher"), &divergence = c.model_value<Text>("divergence");
+  const double temperature = c.model_value<Number>("temperature");
+  if (kind != Kind::distil) {
+    const auto refuse = [](const char* flag, const std::string& value) {
+      throw ValueError(fmt::format("[finetune] {} {} is for --objective distil", flag, value));
+    };
+    if (!teacher.empty()) refuse("--teacher", teacher);
+    if (temperature != 1) refuse("--temperature", fmt::format("{}", temperature));
+    if (divergence != "forward") refuse("--divergence", divergence);
+    return {};
+  }
+  if (teacher.empty()) throw ValueError("[finetune] --objective distil learns from --teacher MODEL, which is missing");
+  if (!(temperature > 0) || std::isinf(temperature))
+    throw ValueError(fmt::format("[finetune] --temperature is {}; it must be above 0", temperature));
+  if (beta == 1 && c.training.label_smoothing > 0)
+    throw ValueError("[finetune] --label-smoothing is of the targets, which count nothing with --beta 1");
+  return {.divergence = divergence_of(divergence), .temperature = temperature};
+}
+
+void check_pairs(Kind kind, const Config& c) {
+  if (c.model_value<Flag>("all_tokens"))
+    throw ValueError("[finetune] --all-tokens is for --objective sft and distil: pairs differ in their answers alone");
+  const double smoothing = c.training.label_smoothing;
+  if (kind == Kind::orpo && smoothing > 0)
+    throw ValueError(fmt::format("[finetune] --label-smoothing {} is for --objective sft, distil and dpo", smoothing));
+  if (smoothing >= 0.5)
+    throw ValueError(fmt::format("[finetune] --label-smoothing {}; of dpo it is below 0.5", smoothing));
 }
 
 }  // namespace
 
 FinetuneObjective FinetuneObjective::of(const Config& c) {
-  const FinetuneObjective o{kind_of(c.model_value<Text>("objective")), c.model_value<Number>("beta")};
-  if (!o.is_of_pairs()) {
-    if (o.beta != FinetuneObjective().beta)
-      throw ValueError(fmt::format("[finetune] --beta {} is for --objective dpo and orpo", o.beta));
-    return o;
-  }
-  if (!(o.beta > 0)) throw ValueError(fmt::format("[finetune] --beta is {}; it must be above 0", o.beta));
-  if (c.model_value<Flag>("all_tokens"))
-    throw ValueError("[finetune] --all-tokens is for --objective sft: pairs differ in their answers alone");
-  const double smoothing = c.training.label_smoothing;
-  if (o.kind == Kind::orpo && smoothing > 0)
-    throw ValueError(fmt::format("[finetune] --label-smoothing {} is for --objective sft and dpo", smoothing));
-  if (smoothing >= 0.5)
-    throw ValueError(fmt::format("[finetune] --label-smoothing {}; of dpo it is below 0.5", smoothing));
+  FinetuneObjective o{.kind = kind_of(c.model_value<Text>("objective"))};
+  o.beta = beta_of(o.kind, c);
+  o.distillation = distillation_of(o.kind, o.beta, c);
+  if (o.is_of_pairs()) check_pairs(o.kind, c);
   return o;
 }
 
-Tensor token_losses(nn::Llama& network, const std::vector<Tensor>& batch, bool dense, double smoothing,
-                    Reduction reduction) {
-  const Tensor& targets = batch.at(1);
-  const Tensor features = network.features(batch.at(0), batch.size() > 2 ? batch[2] : Tensor());
-  if (!dense) {
-    return nn::linear_cross_entropy(
-        features, network.head(), targets,
-        {.reduction = reduction, .ignore_index = ignored_target, .label_smoothing = smoothing});
-  }
-  const Tensor logits = network.projected(features);
-  CrossEntropyOptions options;
-  options.reduction = reduction;
-  options.ignore_index = ignored_target;
-  options.label_smoothing = smoothing;
-  const Tensor losses = cross_entropy(reshape(logits, {-1, logits.dim(2)}), flatten(targets), options);
-  return reduction == Reduction::none ? reshape(losses, targets.shape()) : losses;
+DistilledLoss distilled_loss(const FinetuneObjective& o, const NextTokens& student, const NextTokens& teacher,
+                             double smoothing) {
+  DistilledLoss made{.cross_entropy = student.cross_entropy(smoothing, Reduction::mean),
+                     .divergence = student.divergence(teacher, o.distillation)};
+  made.loss = o.beta == 1 ? made.divergence : o.beta * made.divergence + (1 - o.beta) * made.cross_entropy;
+  return made;
 }
 
 PreferenceLoss preference_loss(const FinetuneObjective& o, const Tensor& answers, const Tensor& reference,
@@ -64,7 +99,7 @@ PreferenceLoss preference_loss(const FinetuneObjective& o, const Tensor& answers
   };
   const Tensor chosen = column(answers, 0), rejected = column(answers, 1);
   PreferenceLoss made;
-  if (o.kind == FinetuneObjective::Kind::dpo) {
+  if (o.kind == Kind::dpo) {
     made.loss = nn::dpo_loss(chosen, rejected, column(reference, 0), column(reference, 1),
                              {.beta = o.beta, .label_smoothing = smoothing});
   } else {

@@ -1,4 +1,5 @@
-// What `heddle finetune` minimises: the cross entropy of answers, or a loss of pairs of which one is preferred.
+// What `heddle finetune` minimises: the cross entropy of answers, that and the distance from a teacher, or a loss of
+// pairs of which one is preferred.
 //
 // Errors: ValueError for options that cannot be meant. Thread safety: recording is per thread.
 #pragma once
@@ -6,28 +7,30 @@
 #include <cstdint>
 #include <vector>
 
-#include "heddle/core/functions/nn/loss.h"
-#include "heddle/nn/models/llama.h"
+#include "heddle/nn/distillation.h"
 #include "heddle/train/config.h"
+#include "heddle/train/recipes/next_tokens.h"
 
 namespace heddle::train {
 
-inline constexpr int64_t ignored_target = -100;  // PyTorch's number for targets that give no loss
-
 struct FinetuneObjective {
-  enum class Kind : uint8_t { sft, dpo, orpo };
+  enum class Kind : uint8_t { sft, distil, dpo, orpo };
   Kind kind = Kind::sft;
-  double beta = 0.1;
+  double beta = 0;                            // 0 of sft, which has none
+  nn::DistillationOptions distillation = {};  // of distil
 
-  // Of model.objective and model.beta.
+  // Of model.objective, model.beta (0 stands for the objective's own), and what belongs to a teacher.
   static FinetuneObjective of(const Config& config);
-  bool is_of_pairs() const { return kind != Kind::sft; }
+  bool is_of_pairs() const { return kind == Kind::dpo || kind == Kind::orpo; }
 };
 
-// Cross entropies of targets (B, T) behind tokens (B, T) with segments (B, T), or none: their mean over what counts, or
-// each, (B, T). `dense`: the last projection is more than its weight, so its logits are made.
-Tensor token_losses(nn::Llama& network, const std::vector<Tensor>& tokens_targets_segments, bool dense,
-                    double smoothing, Reduction reduction);
+// Means over what counts, rank 0: beta D + (1 - beta) H with the teacher's divergence D and the targets' cross entropy
+// H.
+struct DistilledLoss {
+  Tensor loss, cross_entropy, divergence;
+};
+DistilledLoss distilled_loss(const FinetuneObjective& objective, const NextTokens& student, const NextTokens& teacher,
+                             double smoothing);
 
 // Means over pairs, rank 0. The margin is that of the answers' rewards, the accuracy the share of pairs where it is
 // above 0; both without gradients.

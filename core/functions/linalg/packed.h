@@ -1,8 +1,8 @@
 // Weights whose elements stay packed in blocks (core/base/ggml_types.h), and products with them.
 //
 // A packed matrix of (N, K) elements is a tensor (N, bytes of a row) u8: whole blocks, one row after the other, as GGUF
-// files hold them. Types of blocks: Q4_0, Q4_1, Q8_0, Q4_K, Q6_K; numbers that stand alone (F16, BF16, F32) are tensors
-// of their dtype instead. Errors: ShapeError, DTypeError, ValueError. Thread safety: recording is per thread.
+// files hold them. Types of blocks: Q4_0, Q4_1, Q8_0, Q4_K, Q6_K, NF4; numbers that stand alone (F16, BF16, F32) are
+// tensors of their dtype instead. Errors: ShapeError, DTypeError, ValueError. Thread safety: recording is per thread.
 #pragma once
 
 #include "heddle/core/base/ggml_types.h"
