@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "heddle/backend_vulkan/float_controls.h"
 #include "heddle/backend_vulkan/labels.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parallel.h"
@@ -117,6 +118,8 @@ void Kernels::make_layout(Kernel& kernel) const {
 void Kernels::make_pipeline(Kernel& kernel, const KernelBinary& binary) const {
   std::vector<uint32_t> words(binary.bytes.size() / sizeof(uint32_t));  // of bytes that may lie anywhere
   std::memcpy(words.data(), binary.bytes.data(), words.size() * sizeof(uint32_t));
+  if (context_.physical().asks_for_nan()) words = preserve_nan(words);
+  if (context_.caps().device_class != DeviceClass::cpu) words = forbid_contraction(words);
   VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   code.codeSize = words.size() * sizeof(uint32_t);
   code.pCode = words.data();

@@ -100,6 +100,7 @@ void Physical::read_extensions() {
   enable("VK_KHR_portability_subset", UINT32_MAX);  // a driver that offers it makes no device without it (MoltenVK)
   enable(VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_API_VERSION_1_2);
+  enable(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, VK_API_VERSION_1_3);
@@ -193,6 +194,9 @@ void Physical::read_properties() {
   VkPhysicalDeviceShaderCorePropertiesAMD cores{};
   VkPhysicalDeviceSubgroupSizeControlProperties control{};
   VkPhysicalDeviceExternalMemoryHostPropertiesEXT imports{};
+  VkPhysicalDeviceFloatControlsProperties floats{};
+  if (api_ >= VK_API_VERSION_1_2 || has(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME))
+    chain(head, floats, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES);
   if (has(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
     chain(head, imports, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
   if (subgroup_control_.subgroupSizeControl)
@@ -225,6 +229,8 @@ void Physical::read_properties() {
   caps.subgroup_size = shuffle ? std::max(1u, subgroup.subgroupSize) : 1;
   fixed_subgroups_ = (control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                      control.minSubgroupSize <= caps.subgroup_size && caps.subgroup_size <= control.maxSubgroupSize;
+  // CPU drivers keep NaN unasked.
+  asks_for_nan_ = floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE && caps.device_class != DeviceClass::cpu;
   caps.int8_dot = dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
   if (caps.device_class == DeviceClass::cpu) caps.compute_units = std::max(1u, std::thread::hardware_concurrency());
   if (multiprocessors.shaderSMCount > 0) caps.compute_units = multiprocessors.shaderSMCount;
@@ -327,6 +333,7 @@ void Physical::read_memory(VkDeviceSize largest_buffer) {
   }
   caps.memory_bytes = heap;
   caps.max_allocation_bytes = std::min(largest_buffer, heap);
+  caps.max_binding_bytes = std::min(caps.max_binding_bytes, caps.max_allocation_bytes);
   caps.unified_memory = caps.device_class != DeviceClass::discrete_gpu;
 }
 

@@ -41,6 +41,8 @@ class Physical {
   uint64_t imported_unit() const { return imported_unit_; }
   // Pipelines may ask for Caps::subgroup_size lanes in every subgroup, and for subgroups without missing lanes.
   bool fixed_subgroups() const { return fixed_subgroups_; }
+  // Kernels are loaded with a request to keep NaN, infinities and the sign of zero (float_controls.h).
+  bool asks_for_nan() const { return asks_for_nan_; }
   bool full_subgroups() const { return subgroup_control_.computeFullSubgroups == VK_TRUE; }
 
  private:
@@ -81,6 +83,7 @@ class Physical {
   std::string without_;  // HEDDLE_VULKAN_WITHOUT
   bool subgroups_taken_ = false;
   bool fixed_subgroups_ = false;
+  bool asks_for_nan_ = false;
   VkPhysicalDeviceMemoryProperties memory_{};
   uint32_t queue_family_ = UINT32_MAX;
   uint32_t timestamp_bits_ = 0;

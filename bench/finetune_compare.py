@@ -4,13 +4,14 @@
   bench/get_peers.sh finetune
   $HEDDLE_PEERS/venv/bin/python bench/finetune_compare.py --heddle build/release/bin/heddle --model smollm2.gguf
       --device opencl:0 [--steps 20] [--length 256] [--batch 4] [--method lora] [--rounds 1] [--bf16]
+      [--precision bf16] [--torch-device cuda]
 
 The data is a text (this project's pages, --text for another) of as many rows as a batch has, so that both sides see the
 same tokens in each step. Heddle trains twice: once with a rate of nothing, whose adapters PEFT begins with, and once as
 it is to be measured. PEFT has the weights that transformers reads from the same GGUF file, in f32, AdamW, the same
 schedule and clipping. Printed are both losses of each step, the largest relative difference, tokens a second of both
-without the first steps, and the memory of both: of Heddle's device, and of PyTorch's process beyond its imports. Exit
-code: 0; 1 where losses differ by more than 1e-3; 2 with one line when something is missing.
+without the first steps, and the memory of both: of Heddle's device, and of PyTorch's process beyond its imports, or on
+a GPU of its allocator. Exit code: 0; 1 where losses differ by more than 1e-3; 2 with one line when something is missing.
 """
 import argparse
 import json
@@ -46,6 +47,7 @@ def heddle(given, text, out, lr, steps):
                "--lr", str(lr), "--rank", "8", "--alpha", "16", "--schedule", "constant", "--warmup", "0", "--limit-test",
                "1", "--eval-every", str(steps), "--seed", "1", "--out", out, "--json"]
     command += ["--device", given.device] if given.device else []
+    command += ["--precision", given.precision]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         fail(f"{' '.join(command)} ended with exit code {done.returncode}")
@@ -53,21 +55,27 @@ def heddle(given, text, out, lr, steps):
     return [line for line in lines if line["event"] == "step"], lines[-1]
 
 
-def rows_of(given, text):
+def source(given):
+    """Arguments of transformers' from_pretrained: a folder, or a GGUF file in one."""
     model = pathlib.Path(given.model)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model.parent, gguf_file=model.name)
+    return ([model], {}) if model.is_dir() else ([model.parent], {"gguf_file": model.name})
+
+
+def rows_of(given, text):
+    place, names = source(given)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(*place, **names)
     tokens = tokenizer(text, add_special_tokens=False)["input_ids"][: given.batch * given.length + 1]
     if len(tokens) <= given.batch * given.length:
         fail(f"the text has {len(tokens)} tokens, fewer than a batch; give a longer --text")
-    block = torch.tensor(tokens)
+    block = torch.tensor(tokens, device=given.torch_device)
     return block[:-1].view(given.batch, given.length), block[1:].view(given.batch, given.length)
 
 
 def peft(given, text, adapter, bf16):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    model = pathlib.Path(given.model)
-    base = transformers.AutoModelForCausalLM.from_pretrained(model.parent, gguf_file=model.name, dtype=torch.float32)
-    tuned = PeftModel.from_pretrained(base, adapter, is_trainable=True)
+    place, names = source(given)
+    base = transformers.AutoModelForCausalLM.from_pretrained(*place, **names, dtype=torch.float32)
+    tuned = PeftModel.from_pretrained(base, adapter, is_trainable=True).to(given.torch_device)
     tuned.train()
     trained = [p for p in tuned.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=given.lr, weight_decay=0.0)
@@ -75,7 +83,7 @@ def peft(given, text, adapter, bf16):
     losses, seconds = [], []
     for _ in range(given.steps):
         begin = time.monotonic()
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        with torch.autocast(given.torch_device, torch.bfloat16, enabled=bf16):
             logits = tuned(input_ids=tokens).logits.float()
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
         loss.backward()
@@ -84,6 +92,8 @@ def peft(given, text, adapter, bf16):
         optimizer.zero_grad()
         losses.append(loss.item())
         seconds.append(time.monotonic() - begin)
+    if given.torch_device == "cuda":
+        return losses, seconds, torch.cuda.max_memory_allocated()
     return losses, seconds, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
@@ -137,7 +147,7 @@ def compare(given):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--heddle", default="build/release/bin/heddle")
-    parser.add_argument("--model", required=True, help="a GGUF file")
+    parser.add_argument("--model", required=True, help="a GGUF file or a folder of Hugging Face")
     parser.add_argument("--device", default="")
     parser.add_argument("--text")
     parser.add_argument("--method", default="lora", choices=("lora", "qlora"))
@@ -147,6 +157,8 @@ def main():
     parser.add_argument("--lr", type=float, default=2e-4)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--bf16", action="store_true", help="PEFT under autocast to bf16 as well")
+    parser.add_argument("--precision", default="f32", choices=("f32", "bf16", "f16"), help="of Heddle's products")
+    parser.add_argument("--torch-device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     given = parser.parse_args()
     torch.set_num_threads(given.threads)

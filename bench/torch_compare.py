@@ -478,6 +478,7 @@ def main():
     except ImportError as error:
         fail(f"PyTorch cannot be imported ({error}); install it, e.g. pip install torch")
     torch.set_num_threads(options.threads)
+    torch.backends.cudnn.allow_tf32 = False  # f32 is f32 on both sides
     if options.torch_device.startswith("cuda") and not torch.cuda.is_available():
         fail("PyTorch sees no CUDA device")
     rows = run_heddle(options, ["--list", "--dtype", options.dtype, *(["--cases", options.cases] if options.cases else [])])

@@ -214,8 +214,8 @@ FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r;
 #define HK_LINE(v, b, i) vstore16(v, 0, (__global uint*)(b + (i)))
 #endif
 // A single line stands in no loop: LLVM 18 moves its store behind the loop, without the hint.
-#define HK_LINES(n, step, ...) \
-  { if ((n) == (step)) { const int hk_k = 0; __VA_ARGS__; } else { for (int hk_k = 0; hk_k < (n); hk_k += (step)) { __VA_ARGS__; } } }
+#define HK_LINES(n, step, line) \
+  { if ((n) == (step)) { const int hk_k = 0; line; } else { for (int hk_k = 0; hk_k < (n); hk_k += (step)) { line; } } }
 // Lines of one, two and four vectors of 16 elements.
 #define HK_STREAM4(b, i, a, n, T) HK_LINES(n, 16, HK_LINE(as_uint16(HK_TAKE(T, a, hk_k)), b, (i) + hk_k))
 #define HK_STREAM2(b, i, a, n, T, X) \

@@ -72,12 +72,16 @@ std::map<std::string, std::string, std::less<>> scan_hooks(const OpDef& op, DTyp
     const char* least = is_float(dtype)       ? "-INFINITY"
                         : dtype == DType::i64 ? "-9223372036854775808.0f"
                                               : "-2147483648.0f";
-    return {{"INIT", least}, {"COMBINE", "((p) > (q) || (p) != (p) ? (p) : (q))"}};
+    return {{"INIT", least},
+            {"COMBINE", is_float(dtype) ? "((p) > (q) || isnan(p) ? (p) : (q))" : "((p) > (q) ? (p) : (q))"}};
   }
-  if (&op == &ops::logcumsumexp_op) {  // equal infinities have no difference
+  // Equal infinities have no difference. A compiler that knows -abs(x) to be below e^x's bound may forget that a NaN
+  // is not (NVIDIA's of OpenCL C and of SPIR-V).
+  if (&op == &ops::logcumsumexp_op) {
     return {{"INIT", "-INFINITY"},
             {"COMBINE",
-             "((p) == (q) ? (p) + log1p(CAST(T, 1.0f)) : ((p) > (q) ? (p) : (q)) + log1p(exp(-abs((p) - (q)))))"}};
+             "(isnan(p) ? (p) : (p) == (q) ? (p) + log1p(CAST(T, 1.0f)) : "
+             "((p) > (q) ? (p) : (q)) + log1p(exp(-abs((p) - (q)))))"}};
   }
   return {};
 }

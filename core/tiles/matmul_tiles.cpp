@@ -150,8 +150,9 @@ Row pick_lanes_of_cpu(const Caps& caps, const MatmulProblem& p) {
   return row;
 }
 
-// ---- GPUs. None of these rows was measured on its device: they are what the hardware's documentation and the practice
-// of its libraries suggest, and the tuner starts from them.
+// ---- GPUs. The rows are what the hardware's documentation and the practice of its libraries suggest, and the tuner
+// starts from them. NVIDIA's were measured on an H200, where the tuner found none that is better (docs/benchmarks.md);
+// the others were not measured on their devices.
 
 constexpr uint32_t amd = 0x1002, nvidia = 0x10de, intel = 0x8086;
 
@@ -271,11 +272,32 @@ TuningKey tuning_key(const MatmulProblem& p) {
 
 constexpr int64_t shortest_part = 256;  // along k
 
+// Tiles that fill their last wave over the compute units badly: 144 tiles of 3072x768 take two waves of 132 units, the
+// second for twelve. Parts along k even that out: eight are 1.60 times as fast with K = 8192 (docs/benchmarks.md). A
+// compute unit holds one group of the large tiles.
+int64_t wave_parts(const Caps& caps, const MatmulProblem& p) {
+  const int64_t units = std::max<int64_t>(1, caps.compute_units), tiles = groups(p, rows_of(caps).large);
+  if (caps.vendor_id != nvidia || caps.device_class != DeviceClass::discrete_gpu) return 1;
+  if (element_of(caps, p) >= 0 || tiles < units || !multiplies_f32(p.a, p.a_value, p.prologue_a)) return 1;
+  constexpr int64_t long_part = 1024;
+  int64_t best = 1;
+  for (const int64_t parts : {2, 4}) {
+    if (p.K / parts < long_part || 2 * parts * p.M * p.N > (p.M + p.N) * p.K) break;
+    // Waves of parts groups each; a fifth less, or the partial products are not worth their bytes.
+    const auto cost = [&](int64_t n) {
+      return static_cast<double>(ceil_div(tiles * n, units)) / static_cast<double>(n);
+    };
+    if (cost(parts) < 0.8 * cost(1) && cost(parts) < cost(best)) best = parts;
+  }
+  return best;
+}
+
 // Few results keep few groups busy; the groups of the smallest tiles are counted.
 int64_t gpu_parts(const Caps& caps, const MatmulProblem& p) {
   const int64_t have = p.batch * ceil_div(p.M, 32) * ceil_div(p.N, 32),
                 wanted = 2 * std::max<int64_t>(1, caps.compute_units);
-  if (2 * have > wanted || 2 * p.batch * p.M * p.N * p.K < 1000000) return 1;
+  if (2 * have > wanted) return wave_parts(caps, p);
+  if (2 * p.batch * p.M * p.N * p.K < 1000000) return 1;
   int64_t parts = std::min({ceil_div(wanted, have), p.K / shortest_part, int64_t{256}});
   // Partial products are written and read once more: they must be few beside the operands.
   while (parts > 1 && 2 * parts * p.M * p.N > (p.M + p.N) * p.K) parts /= 2;

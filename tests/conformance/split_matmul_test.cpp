@@ -140,6 +140,13 @@ TEST(MatmulParts, FollowDeviceAndProblem) {
   EXPECT_EQ(parts(gpu, 1024, 1024, 4096), 1);  // plenty of results
   EXPECT_EQ(parts(gpu, 128, 64, 300), 1);      // short
   EXPECT_EQ(parts(gpu, 64, 64, 8192, 64), 1);  // the batch is work enough
+  Caps nvidia = gpu;
+  nvidia.vendor_id = 0x10de;
+  nvidia.matrix_units = "16x16x16 f16 f32";
+  EXPECT_EQ(parts(nvidia, 3072, 768, 8192), 4);   // 144 tiles: two waves of 132, of which one is nearly empty
+  EXPECT_EQ(parts(nvidia, 3072, 768, 2047), 1);   // too short
+  EXPECT_EQ(parts(nvidia, 4096, 4096, 4096), 1);  // 1,024 tiles fill eight waves
+  EXPECT_EQ(parts(gpu, 3072, 768, 8192), 1);      // measured on NVIDIA's alone
   EXPECT_EQ(parts(cpu, 784, 128, 32), 1);
   EXPECT_EQ(parts(cpu, 64, 64, 8192), 8);
   EXPECT_EQ(parts(cpu, 64, 64, 2048), 1);  // too little work for a second launch

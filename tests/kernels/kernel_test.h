@@ -16,6 +16,7 @@ namespace heddle::test {
 class KernelTest : public heddle::KernelTest {
  protected:
   using heddle::KernelTest::run;
+  bool on_vulkan_gpu() const { return caps().target == Target::glsl && caps().device_class != DeviceClass::cpu; }
   bool on_opencl() const { return caps().target == Target::opencl; }
   KernelOutcome run(const KernelSource& source, const KernelRun& r) {
     return locked([&](Device& device) { return run_kernel(device, source, r); });

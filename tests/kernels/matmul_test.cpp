@@ -86,7 +86,8 @@ TEST_P(MatmulTest, PackedBytesAreExact) {
     r.arrays["lhs"] = KernelArray::of(kind.a, std::vector<double>(p.a_size, kind.x));
     r.arrays["rhs"] = KernelArray::of(kind.b, std::vector<double>(p.b_size, kind.y));
     Bindings t = bytes(kind.kind);
-    t["KC"] = kind.depth;
+    // The panels lie in private memory; NVIDIA's Vulkan compiler refuses those of the depth that CPUs choose.
+    t["KC"] = on_vulkan_gpu() ? 64 : kind.depth;
     EXPECT_EQ(run(file_, options(t, p, types), r).arrays.at("dst").values(),
               std::vector<double>(4 * 21, kind.x * kind.y * 2311));
   }
