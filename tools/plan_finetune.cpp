@@ -83,17 +83,24 @@ Json to_json(const FinetunePlan& plan, const std::string& model, const std::stri
   return json;
 }
 
+// "qlora nf4", "full 8bit".
+std::string form_of(const train::Config& c) {
+  std::string text = c.model_value<train::Text>("method");
+  if (const auto& blocks = c.model_value<train::Text>("quantise"); !blocks.empty()) text += " " + blocks;
+  return c.optimizer.states == "f32" ? text : text + " " + c.optimizer.states;
+}
+
 std::string row_of(const FinetuneChoice& choice, bool best) {
   const train::Config& c = choice.config;
   const std::string need = (choice.need.is_whole ? "" : "> ") + memory_text(choice.need.peak);
-  return fmt::format(
-      "{:<2}{:<8}{:<11}{:<8}{:<12}{:>12}{:>12}  {}\n", best ? "*" : "", c.model_value<train::Text>("method"),
-      recomputes(choice) ? "on" : "off", fmt::format("{} x {}", c.training.batch, c.training.accumulate),
-      c.training.memory_budget > 0 ? memory_text(static_cast<uint64_t>(c.training.memory_budget)) : "",
-      choice.refusal.empty() ? need : "-", choice.need.weights > 0 ? memory_text(choice.need.weights) : "-",
-      !choice.refusal.empty() ? one_line(choice.refusal)
-      : choice.fits           ? "fits"
-                              : "");
+  return fmt::format("{:<2}{:<12}{:<11}{:<8}{:<12}{:>12}{:>12}  {}\n", best ? "*" : "", form_of(c),
+                     recomputes(choice) ? "on" : "off", fmt::format("{} x {}", c.training.batch, c.training.accumulate),
+                     c.training.memory_budget > 0 ? memory_text(static_cast<uint64_t>(c.training.memory_budget)) : "",
+                     choice.refusal.empty() ? need : "-",
+                     choice.need.weights > 0 ? memory_text(choice.need.weights) : "-",
+                     !choice.refusal.empty() ? one_line(choice.refusal)
+                     : choice.fits           ? "fits"
+                                             : "");
 }
 
 void show(const FinetunePlan& plan, const std::string& model, const DeviceContext& device) {
@@ -101,7 +108,7 @@ void show(const FinetunePlan& plan, const std::string& model, const DeviceContex
   std::string text = fmt::format("{} on {}: {}, of which a run may hold {}\nrows of {} tokens, optimizer {}\n", model,
                                  device.id(), memory_text(plan.memory), memory_text(plan.limit),
                                  c.model_value<train::Integer>("length"), c.optimizer.name);
-  text += fmt::format("  {:<8}{:<11}{:<8}{:<12}{:>12}{:>12}\n", "method", "recompute", "batch", "budget", "needs",
+  text += fmt::format("  {:<12}{:<11}{:<8}{:<12}{:>12}{:>12}\n", "method", "recompute", "batch", "budget", "needs",
                       "weights");
   for (size_t i = 0; i < plan.choices.size(); ++i) text += row_of(plan.choices[i], plan.best == i);
   if (const uint64_t mapped = plan.choices.back().need.mapped; mapped > 0)

@@ -52,6 +52,8 @@ TEST(BlankDevice, HasZerosAndLimitsAndNoMemoryOfTheHost) {
   EXPECT_FALSE(is_blank(real));
   EXPECT_EQ(blank->id(), real.id());
   EXPECT_EQ(full({3}, 2, DType::f32, blank.get()).to_vector<float>(), std::vector<float>(3));
+  BlankDevice itself(real.caps(), false);
+  tests::expect_error<LimitError>([&] { itself.alloc(4097); }, {"4097", "max_allocation_bytes"});
   tests::expect_error<LimitError>([&] { blank->allocate(4097); }, {"4097", "max_allocation_bytes"});
   alignas(64) static const uint8_t bytes[4096] = {};
   EXPECT_EQ(adopt_constant(*blank, bytes, sizeof bytes), nullptr);

@@ -84,6 +84,13 @@ TEST_F(FinetuneMemory, ABudgetIsTheMemoryThatThereIs) {
                             {"--memory-budget allows", "at least are needed", "are missing", "a smaller batch"});
 }
 
+TEST_F(FinetuneMemory, EvaluationsThatDoNotFitAreRefusedToo) {
+  config.training.batch = 2;  // so that they need more than a step
+  const uint64_t again = need("on");
+  Config c = config;
+  expect_error<BudgetError>([&] { settled(c, again / 10 * 9); }, {"a run may hold", "at least are needed", "missing"});
+}
+
 TEST_F(FinetuneMemory, WhatIsSaidIsDone) {
   for (const char* word : {"on", "off"}) {
     Config c = config;

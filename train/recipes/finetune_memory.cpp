@@ -39,6 +39,8 @@ Choice chosen(const Config& c, DeviceContext& device, uint64_t limit) {
   if (choice.peak <= limit) return choice;
   choice.budget = static_cast<int64_t>(limit);
   choice.peak = finetune_need(with_recompute(c, true, choice.budget), device).peak;
+  // A budget is of the steps; evaluations have none, and may take the tenth that is left to others.
+  if (c.training.memory_budget == 0 && choice.peak > device.caps().memory_bytes) throw BudgetError("", choice.peak);
   return choice;
 }
 
