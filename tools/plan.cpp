@@ -1,4 +1,4 @@
-// heddle plan
+// heddle plan STEP
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "heddle/core/memory/memory_budget.h"
 #include "heddle/core/run/graph_cache.h"
 #include "tools/cli.h"
+#include "tools/plan_finetune.h"
 
 namespace heddle::tools {
 namespace {
@@ -116,9 +117,10 @@ void run(const PlanOptions& o) {
 
 void add_plan(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("plan", "Print how much memory a training step needs, and for what");
+  CLI::App* finetune = add_plan_finetune(*command);
   auto options = std::make_shared<PlanOptions>();
   PlanOptions& o = *options;
-  command->add_option("step", o.step, std::string(bench::training_step_form))->required();
+  command->add_option("step", o.step, std::string(bench::training_step_form));
   command->add_flag("--measure", o.measure, "Also run the step and print the measured peak and time");
   add_budget_option(*command, o.budget);
   add_device_option(*command, o.device);
@@ -126,7 +128,11 @@ void add_plan(Cli& cli) {
   command->footer(
       "Example:\n  heddle plan gpt-checkpoint:4x128x12x128 --measure\n  heddle plan gpt:4x128x12x128 --memory-budget "
       "80MiB --measure");
-  command->callback([options] { run(*options); });
+  command->callback([options, command, finetune] {
+    if (command->got_subcommand(finetune)) return;
+    if (options->step.empty()) throw CLI::RequiredError("step, or finetune MODEL,");
+    run(*options);
+  });
 }
 
 }  // namespace heddle::tools

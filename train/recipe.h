@@ -25,7 +25,7 @@ namespace heddle::train {
 
 // What a task is made of.
 struct TaskRequest {
-  const Config& config;
+  Config& config;  // a task that is made settles what depends on the device: the run's config.toml has it
   DeviceContext& device;
   const data::Preprocessing& stored;  // of the model that is to be used; empty for a new one
   const Metadata& metadata;           // the same as it stands in the file

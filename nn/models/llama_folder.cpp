@@ -12,10 +12,12 @@
 #include "heddle/core/base/ggml_quantise.h"
 #include "heddle/core/base/parse_json.h"
 #include "heddle/core/base/path.h"
+#include "heddle/core/device/blank_device.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/linalg/packed.h"
 #include "heddle/io/file_tensor.h"
 #include "heddle/io/read_file.h"
+#include "heddle/nn/models/blank_weight.h"
 #include "heddle/nn/models/config_reader.h"
 #include "heddle/nn/models/llama_merged_rows.h"
 #include "heddle/nn/models/llama_weights.h"
@@ -75,10 +77,11 @@ Weight packed_weight(const std::string& name, std::span<const uint8_t> bytes, DT
   if (shape[1] % block.elements != 0)
     throw ValueError(fmt::format("[llama_folder] rows of {} have {} elements, no whole blocks of {} in {}", name,
                                  shape[1], block.elements, block.name));
+  const Shape packed = packed_shape(shape, blocks);
+  if (is_blank(device)) return {blank_weight(packed, DType::u8, device), blocks};
   std::vector<float> values(static_cast<size_t>(shape.numel()));
   dequantise(ggml_type_of(dtype), bytes, values);
   try {
-    const Shape packed = packed_shape(shape, blocks);
     const std::vector<uint8_t> made = quantise(blocks, values);
     return {Tensor::from_bytes(made.data(), made.size(), DType::u8, packed, &device), blocks};
   } catch (const ValueError& error) {

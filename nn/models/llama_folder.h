@@ -42,8 +42,8 @@ class LlamaFolder {
   // A tensor by the name that the files have for it; a view of the mapped file. IoError for one that is not there.
   const TensorBytes& stored(const std::string& name) const;
   // In evaluation mode. With a type of blocks the matrices of the layers are packed so; embeddings, the last
-  // projection, norms and biases stay as they are. ValueError where rows are no whole blocks, or a weight is not
-  // finite.
+  // projection, norms and biases stay as they are. On a blank device (core/device/blank_device.h) no weights are read.
+  // ValueError where rows are no whole blocks, or a weight is not finite.
   Llama load(DeviceRef device = {}, std::optional<GgmlType> blocks = {}) const;
 
  private:

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/device/blank_device.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/linalg/packed.h"
 #include "heddle/io/file_tensor.h"
+#include "heddle/nn/models/blank_weight.h"
 #include "heddle/nn/models/llama_gguf_options.h"
 #include "heddle/nn/models/llama_weights.h"
 
@@ -75,10 +77,12 @@ Weight weight_of(const Gguf& file, const GgufTensor& tensor, const StoredWeight&
   const Shape rows = tensor.shape.with(0, stored.rows);
   std::span<const uint8_t> bytes =
       tensor.bytes.subspan(static_cast<size_t>(stored.first) * row, static_cast<size_t>(stored.rows) * row);
+  const bool blank = is_blank(device);
   std::vector<uint8_t> turned;
-  if (heads > 0) bytes = turned = in_halves(bytes, stored.rows, heads);
+  if (heads > 0 && !blank) bytes = turned = in_halves(bytes, stored.rows, heads);
   const bool blocks = block_of(tensor.type).elements > 1;
   if (how == GgufWeights::unpacked || (blocks && rows.rank() == 1)) {
+    if (blank) return {blank_weight(rows, DType::f32, device), {}};
     std::vector<float> values(static_cast<size_t>(rows.numel()));
     dequantise(tensor.type, bytes, values);
     return {Tensor::from_vector(values, rows, &device), {}};

@@ -27,7 +27,7 @@ LlamaOptions llama_options(const Gguf& file, const std::string& path);
 // (io/file_tensor.h); other tensors keep their dtype. rounded: the same, and what is multiplied with blocks is rounded
 // to 8 bits first, as llama.cpp does, whose tokens it is to give. unpacked: all are f32.
 enum class GgufWeights : uint8_t { packed, rounded, unpacked };
-// In evaluation mode.
+// In evaluation mode. On a blank device (core/device/blank_device.h) nothing but the file's front is read.
 Llama load_llama(const Gguf& file, const std::string& path, DeviceRef device = {},
                  GgufWeights how = GgufWeights::packed);
 

@@ -69,6 +69,13 @@ BaseModel load_base_model(const std::string& path, nn::GgufWeights weights, Devi
   return base;
 }
 
+std::shared_ptr<nn::Llama> load_base_network(const std::string& path, nn::GgufWeights weights, DeviceRef device,
+                                             std::optional<GgmlType> blocks) {
+  check_path(path);
+  if (is_gguf(path)) return std::make_shared<nn::Llama>(nn::load_llama(Gguf::map(path), path, device, weights));
+  return std::make_shared<nn::Llama>(nn::LlamaFolder(path).load(device, blocks));
+}
+
 std::optional<GgmlType> blocks_of_base(const std::string& quantise, const std::string& method,
                                        const std::string& path) {
   const bool folder = nn::is_llama_folder(path), packs = method == "qlora";

@@ -41,6 +41,10 @@ std::optional<GgmlType> blocks_of_base(const std::string& quantise, const std::s
 BaseModel load_base_model(const std::string& path, nn::GgufWeights weights, DeviceRef device = {},
                           const std::string& tokenizer = {}, std::optional<GgmlType> blocks = {});
 
+// Its network alone.
+std::shared_ptr<nn::Llama> load_base_network(const std::string& path, nn::GgufWeights weights, DeviceRef device = {},
+                                             std::optional<GgmlType> blocks = {});
+
 // The same without its network: for those who look at data alone.
 BaseModel read_base_text(const std::string& path);
 

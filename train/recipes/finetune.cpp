@@ -19,6 +19,8 @@
 #include "heddle/nn/models/llama_folder.h"
 #include "heddle/train/feed.h"
 #include "heddle/train/recipes/batches.h"
+#include "heddle/train/recipes/finetune_base.h"
+#include "heddle/train/recipes/finetune_memory.h"
 #include "heddle/train/recipes/finetune_teacher.h"
 #include "heddle/train/recipes/length_buckets.h"
 #include "heddle/train/recipes/recipes.h"
@@ -27,21 +29,7 @@
 namespace heddle::train {
 namespace {
 
-constexpr int64_t sample_tokens = 96, evaluation_tokens = 2048;
-
-const std::string& method_of(const Config& c) {
-  const std::string& method = c.model_value<Text>("method");
-  for (const char* known : {"lora", "qlora", "dora", "full"}) {
-    if (method == known) return method;
-  }
-  throw ValueError(fmt::format("[finetune] --method {} is none of lora, qlora, dora, full", method));
-}
-
-BaseModel base_of(const Config& c, const std::string& path, DeviceContext& device) {
-  const std::optional<GgmlType> blocks = blocks_of_base(c.model_value<Text>("quantise"), method_of(c), path);
-  const bool packed = method_of(c) == "qlora";
-  return load_base_model(path, packed ? nn::GgufWeights::packed : nn::GgufWeights::unpacked, device, {}, blocks);
-}
+constexpr int64_t sample_tokens = 96, planned_tokens = 3;  // the third is as all later ones
 
 nn::LoraOptions lora_options(const Config& c) {
   nn::LoraOptions o;
@@ -49,7 +37,7 @@ nn::LoraOptions lora_options(const Config& c) {
   o.alpha = c.model_value<Number>("alpha");
   o.dropout = c.model_value<Number>("dropout");
   o.rank_stabilised = c.model_value<Flag>("rank_stabilised");
-  o.dora = method_of(c) == "dora";
+  o.dora = finetune_method(c) == "dora";
   o.targets = c.model_value<Texts>("targets");
   return o;
 }
@@ -83,7 +71,7 @@ Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext
       remarks_(std::move(data.remarks)),
       device_(device) {
   objective_.is_of_pairs() ? make_pairs(data, c) : make_rows(data, c);
-  if (method_of(c) != "full") {
+  if (finetune_method(c) != "full") {
     adapters_.emplace(*base_.network, lora_options(c));
     const std::vector<std::string> paths = adapters_->paths();
     own_head_ = std::ranges::find(paths, "lm_head") != paths.end();
@@ -91,7 +79,7 @@ Finetune::Finetune(BaseModel base, ChatData data, const Config& c, DeviceContext
       remarks_.push_back(fmt::format("[finetune] there will be no adapter.gguf: {}", why));
   }
   if (!adapters_ && objective_.kind == FinetuneObjective::Kind::dpo)
-    reference_ = load_base_model(base_path_, nn::GgufWeights::unpacked, device).network;
+    reference_ = load_base_network(base_path_, nn::GgufWeights::unpacked, device);
   if (objective_.kind == FinetuneObjective::Kind::distil) {
     Teacher teacher = load_teacher(c.model_value<Text>("teacher"), base_, data, length_of(c, base_), device);
     teacher_ = std::move(teacher.network);
@@ -241,8 +229,10 @@ Generated Finetune::generate() {
   const auto most = static_cast<size_t>(std::max<int64_t>(1, base_.network->options().context - sample_tokens));
   const std::span<const int32_t> prompt = std::span(prompt_).last(std::min(prompt_.size(), most));
   const auto context = static_cast<int64_t>(prompt.size()) + sample_tokens;
+  const int64_t tokens = base_.tokenizer ? sample_tokens : planned_tokens;
   const std::vector<int32_t> made = nn::generate(*nn::cached_decoder(*base_.network, 1, context), prompt,
-                                                 {.tokens = sample_tokens, .temperature = 0, .stop = base_.ends});
+                                                 {.tokens = tokens, .temperature = 0, .stop = base_.ends});
+  if (!base_.tokenizer) return {};
   return {.text = base_.tokenizer->decode(prompt) + base_.tokenizer->decode(made)};
 }
 
@@ -297,7 +287,8 @@ Recipe finetune() {
                 {"drop_long", Flag(false), "leave out examples longer than a row, instead of cutting them"},
                 {"all_tokens", Flag(false), "the loss is of all tokens, not of the answers alone"},
                 {"template", Text(), "chat template; empty: the model's own"},
-                {"recompute", Flag(false), "blocks are computed again for gradients, in less memory and more time"}},
+                {"recompute", Text("auto"),
+                 "blocks are computed again for gradients: on, off, auto (where they must)"}},
       .unused = joined(joined({"data.augment", "data.mixup", "data.tokenizer", "run.init_from"},
                               {"data.target", "data.image_column", "data.image_size"}),
                        {"data.task"}),
@@ -312,11 +303,10 @@ Recipe finetune() {
             c.schedule.warmup = 5;
           },
       .make = [](const TaskRequest& r) -> std::unique_ptr<Task> {
-        const std::string& path = r.config.model_value<Text>("base");
-        if (path.empty()) throw ValueError("[finetune] which model? heddle finetune MODEL --data FILE");
-        BaseModel base = base_of(r.config, path, r.device);
-        base.network->checkpoint_blocks(r.config.model_value<Flag>("recompute"));
+        const std::vector<std::string> settled = settle_memory(r.config, r.device);
+        BaseModel base = load_finetune_base(r.config, r.device);
         ChatData data = read_chat_data(r.config, base);
+        data.remarks.insert(data.remarks.begin(), settled.begin(), settled.end());
         return std::make_unique<Finetune>(std::move(base), std::move(data), r.config, r.device);
       },
       .network = [](const TaskRequest& r) -> Network {

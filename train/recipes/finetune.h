@@ -24,6 +24,9 @@
 
 namespace heddle::train {
 
+// Tokens that an evaluation takes at once.
+inline constexpr int64_t evaluation_tokens = 2048;
+
 class Finetune final : public Task {
  public:
   Finetune(BaseModel base, ChatData data, const Config& config, DeviceContext& device);

@@ -42,14 +42,19 @@ int64_t common_tokens(const data::Tokenizer& base, const data::Tokenizer& teache
 
 Teacher load_teacher(const std::string& path, const BaseModel& base, const ChatData& data, int64_t length,
                      DeviceRef device) {
-  const BaseModel read = load_base_model(path, nn::GgufWeights::packed, device);
+  BaseModel read;
+  if (base.tokenizer)
+    read = load_base_model(path, nn::GgufWeights::packed, device);
+  else
+    read.network = load_base_network(path, nn::GgufWeights::packed, device);
   const nn::LlamaOptions &own = base.network->options(), &other = read.network->options();
   if (length > other.context)
     throw ValueError(
         fmt::format("[finetune] --length {}; --teacher {} reads at most {} tokens", length, path, other.context));
+  read.network->requires_grad(false);
+  if (!base.tokenizer) return {read.network, std::min(own.vocabulary, other.vocabulary)};
   Teacher made{read.network, common_tokens(*base.tokenizer, *read.tokenizer, path)};
   for (const auto* examples : {&data.training, &data.validation}) check_tokens(*examples, made.classes, path);
-  made.network->requires_grad(false);
   const int64_t longer = std::max(own.vocabulary, other.vocabulary);
   if (made.classes < longer)
     made.remarks.push_back(

@@ -20,7 +20,8 @@ struct Teacher {
   int64_t classes = 0;                    // the first so many tokens mean the same to both models
   std::vector<std::string> remarks = {};  // what of the vocabularies is not compared
 };
-// Rows have `length` tokens; `data` are the examples, whose tokens both have to know.
+// Rows have `length` tokens; `data` are the examples, whose tokens both have to know. Of a base without its tokenizer,
+// which a plan has, no tokens are compared: the shorter vocabulary is taken to be the same.
 Teacher load_teacher(const std::string& path, const BaseModel& base, const ChatData& data, int64_t length,
                      DeviceRef device);
 
