@@ -17,6 +17,7 @@
 #include "heddle/core/device/context_memory.h"
 #include "heddle/core/device/device_cache.h"
 #include "heddle/core/device/ending.h"
+#include "heddle/core/device/forced_caps.h"
 #include "heddle/core/device/kernel_table.h"
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/device/recent.h"
@@ -45,7 +46,7 @@ struct DeviceContext::State {
 
 DeviceContext::DeviceContext(std::unique_ptr<Device> device, DeviceInfo info)
     : info_(std::move(info)), state_(std::make_unique<State>(*this, std::move(device))) {
-  info_.caps = state_->device->caps();
+  info_.caps = forced_caps(state_->device->caps());
 }
 
 DeviceContext::~DeviceContext() {

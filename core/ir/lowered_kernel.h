@@ -24,6 +24,11 @@ struct SlotRef {
   auto operator<=>(const SlotRef&) const = default;
 };
 
+// Some bytes of a slot's memory; none: all of it.
+struct ByteRange {
+  uint64_t begin = 0, bytes = 0;
+};
+
 // A kernel and everything needed to launch it but the memory.
 struct LoweredKernel {
   KernelSource source;
@@ -52,6 +57,19 @@ struct LoweredKernel {
     int64_t groups = 0;
   };
   std::vector<JoinedRow> joined;
+
+  // Of a kernel whose memory is larger than a binding may be: it is launched once for each section of its work, bound
+  // to a part of each buffer (core/lower/sections.h). `source`, `bindings`, `groups` and `constants` are then those of
+  // the first.
+  struct SectionLaunch {
+    KernelSource source;
+    uint32_t groups[3] = {1, 1, 1};
+    std::vector<uint32_t> constants;
+    std::vector<size_t> bindings;   // parallel to source.buffers: which of the kernel's
+    std::vector<ByteRange> ranges;  // of each
+    int64_t loop_iterations = 0;
+  };
+  std::vector<SectionLaunch> sections;
 
   // A loop (core/memory/planned_loop.h): no kernel of its own; `bindings` are its operands and results, and the source
   // names their access.

@@ -15,8 +15,11 @@ int64_t extent(const std::vector<Axis>& axes) {
 std::vector<Axis> merge_axes(Emitter& emitter, const Shape& shape, int first, const std::string& prefix) {
   std::vector<Axis> axes;
   for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] == 1) continue;
     const int variable = first + d;
+    if (shape[d] == 1) {
+      emitter.names[static_cast<size_t>(variable)].clear();  // of a section: 0
+      continue;
+    }
     const bool merges =
         !axes.empty() && std::all_of(emitter.printed().begin(), emitter.printed().end(), [&](const Index& index) {
           return index.coefficient(axes.back().variable) == index.coefficient(variable) * shape[d];

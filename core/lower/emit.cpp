@@ -18,9 +18,11 @@
 
 namespace heddle {
 
-Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool joined)
+Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool joined,
+                 const Section* section)
     : scheduled_(scheduled),
       group_(group),
+      section_(section),
       joined_(joined),
       varying_(!joined && group_varies(scheduled, group)),
       constants_(KernelSource::max_constants - reserved_constants, joined, varying_),
@@ -37,6 +39,7 @@ void Emitter::start_over() {
   stream_index_.clear();
   split_ = {};
   bound_.clear();
+  picked_.clear();
 }
 
 // ---- indices
@@ -133,8 +136,11 @@ std::string Emitter::load(int id, const Path& path) {
     if (leaf.host_slot >= 0) view.offset = 4 * leaf.host_slot;
   }
   const std::optional<View> whole = compose(graph(), path.ops, view);
-  const Index at = whole ? address(path.base, *whole) : address(resolve(graph(), path, *this), view);
+  const Index at = from_binding(whole ? address(path.base, *whole) : address(resolve(graph(), path, *this), view),
+                                buffers_.location(id), node.dtype);
   loads_.push_back({at, buffers_.location(id), node.dtype});
+  // Where a take's row decides, the address is known only where it is used.
+  if (!at.terms.empty() && at.terms.back().first >= first_pick_variable) loads_.back().index.opaque = "pick";
   for (const auto& [site, text] : staged_) {
     if (site == loads_.back()) return declare(node.dtype, text);
   }
@@ -155,7 +161,8 @@ std::string Emitter::load(int id, const Path& path) {
 
 bool Emitter::can_stream(int id) const {
   return graph().nodes[id].dtype != DType::boolean && !joined_ && !scheduled_.placed.contains(id) &&
-         buffers_.was_only_written(buffers_.location(id));
+         buffers_.was_only_written(buffers_.location(id)) && picked_.empty() && has_whole_rows() &&
+         section_offset(id) == 0;
 }
 
 std::string Emitter::based(size_t buffer, const std::string& index) const {
@@ -164,13 +171,14 @@ std::string Emitter::based(size_t buffer, const std::string& index) const {
 
 void Emitter::store(int id, const std::string& variable, const std::string& index) {
   const DType dtype = graph().nodes[id].dtype;
+  if (section_ != nullptr) from_binding(stored_at(id), buffers_.location(id), dtype);
   const size_t b = buffers_.bind(buffers_.location(id), dtype, Access::write);
   const std::string& name = buffers_.name(b);
   if (stream_index_.empty() || !can_stream(id)) {
-    const auto part = scheduled_.placed.find(id);
-    const std::string at =
-        part == scheduled_.placed.end() ? index : fmt::format("{} + {}", index, constant(part->second.offset));
-    return line(fmt::format("STORE({}, {}, {});", name, based(b, at), variable));
+    const int64_t offset = section_offset(id);
+    const bool at_start = offset == 0 && !scheduled_.placed.contains(id);
+    const std::string at = at_start ? index : fmt::format("{} + {}", index, constant(offset));
+    return line(if_picked(fmt::format("STORE({}, {}, {});", name, based(b, at), variable)));
   }
   const auto known =
       std::find_if(streamed_.begin(), streamed_.end(), [&](const Streamed& s) { return s.buffer == name; });
@@ -234,7 +242,7 @@ std::string Emitter::member_value(const Member& member) {
   if (member.level == Level::full) {
     for (int64_t d : group_.inner) domain.push_back(d);
   }
-  return value(member.node, Path::over(node.shape, domain));
+  return value(member.node, in_section(Path::over(node.shape, domain)));
 }
 
 std::string Emitter::compute(int id, const Path& path) {

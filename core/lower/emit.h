@@ -5,7 +5,7 @@
 // vertex and index. The same emitter serves elementwise and reduce groups and matmul epilogues. Its parts: lines and
 // known variables (kernel_text.h), numbers of the launch (launch_constants.h), bindings (kernel_buffers.h), f16 and
 // bf16 values (half_values.h), helper functions in the dialect (emit_text.h); pad, concat, take and random bits are in
-// emit_irregular.cpp. Invariants: all names
+// emit_irregular.cpp, sections in emit_section.cpp. Invariants: all names
 // it makes start with `t_`. The text depends on structure and hardly on sizes: sizes, strides and offsets become launch
 // constants (literals only when the 32 constants are used up). Where sizes vary it does not depend on them at all.
 // Thread safety: one emitter is used by one thread.
@@ -24,6 +24,7 @@
 #include "heddle/core/lower/kernel_buffers.h"
 #include "heddle/core/lower/kernel_text.h"
 #include "heddle/core/lower/launch_constants.h"
+#include "heddle/core/lower/section.h"
 
 namespace heddle {
 
@@ -41,8 +42,9 @@ class Emitter final : public IndexPrinter {
  public:
   // `reserved_constants`: constants the skeleton adds itself later. `joined`: for a launch over many joined rows; every
   // number that may differ between them becomes a local that is read from the joined row's row, and every buffer starts
-  // at a base.
-  Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool joined = false);
+  // at a base. `section`: what of the group is printed; null: all of it.
+  Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool joined = false,
+          const Section* section = nullptr);
   bool joined() const { return joined_; }
   // Whether the text must not depend on sizes (core/ir/dynamic_sizes.h): each place has a number of its own, also where
   // it is 0 or 1.
@@ -81,8 +83,16 @@ class Emitter final : public IndexPrinter {
   void bind_known(int id, const std::string& variable) { bound_[id] = variable; }
   // Stores `variable`, vertex `id`'s value, at row-major index `index` of its own buffer.
   void store(int id, const std::string& variable, const std::string& index);
-  // Row-major linear index over variables [first, first + shape.rank()), of an element.
+  // Row-major linear index over variables [first, first + shape.rank()), of an element, from the section's first on.
   std::string linear_index(const Shape& shape, int first);
+
+  // ---- sections (core/lower/section.h)
+  // The path at the section's own indices.
+  Path in_section(Path path) const;
+  // In a section: whether the member copies what a take or gather picks.
+  bool copies_pick(const Member& member) const;
+  // Elements between the first that is bound of the vertex's memory and the one that linear_index() calls 0.
+  int64_t section_offset(int id) const;
 
   // ---- indices
   std::string print(const Index& index) override;
@@ -158,6 +168,11 @@ class Emitter final : public IndexPrinter {
   std::string compute_iota(int id, const Path& path);
   std::string load(int id, const Path& path);
   Index address(const std::vector<Index>& index, const View& view);
+  Index stored_at(int id) const;
+  Index from_binding(Index at, SlotRef slot, DType dtype);
+  Index picked_row(int id, const std::string& row, int64_t rows);
+  std::string if_picked(const std::string& statement) const;
+  bool has_whole_rows() const;
   std::string based(size_t buffer, const std::string& index) const;
   std::string declare(DType dtype, const std::string& expression);
   std::string declare_precise(DType dtype, const std::string& expression);
@@ -171,6 +186,8 @@ class Emitter final : public IndexPrinter {
 
   const ScheduledGraph& scheduled_;
   const Group& group_;
+  const Section* section_;
+  std::map<int, std::string> picked_;  // by take, whether the row that it reads is bound
   bool joined_, varying_, every_path_ = false;
   KernelText text_;
   LaunchConstants constants_;

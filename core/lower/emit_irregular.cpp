@@ -26,7 +26,8 @@ std::string Emitter::compute_pad(int id, const std::vector<Index>& index) {
     // In unsigned arithmetic one comparison covers both ends.
     const std::string at = local(print(index[d].plus(-before)));
     inside += fmt::format("{}CAST(uint, {}) < CAST(uint, {})", inside.empty() ? "" : " && ", at, constant(in[d]));
-    inner.base.push_back({0, {}, at});
+    const bool told = section_ != nullptr && index[d].affine();  // a section must know what it reads
+    inner.base.push_back(told ? index[d].plus(-before) : Index{0, {}, at});
   }
   const std::string name = declare(node.dtype, literal(node.attrs.real, node.dtype));
   open(fmt::format("if ({})", inside.empty() ? "true" : inside));
@@ -48,6 +49,7 @@ std::string Emitter::compute_concat(int id, const std::vector<Index>& index) {
     open(fmt::format("if ({} >= {} && {} < {})", at, constant(start), at, constant(end)));
     Path inner{index, part, {}};
     inner.base[axis] = start == 0 ? Index{0, {}, at} : Index{0, {}, local(fmt::format("{} - {}", at, constant(start)))};
+    if (section_ != nullptr && index[axis].affine()) inner.base[axis] = index[axis].plus(-start);
     if (part[axis] == 1) inner.base[axis] = Index::literal(0);
     const std::string read = value(node.inputs[i], inner);
     line(fmt::format("{} = {};", name, read));
@@ -77,7 +79,7 @@ std::string Emitter::compute_take(int id, const std::vector<Index>& index) {
   Path to_data{{}, data.shape, {}};
   for (int d = 0; d < data.shape.rank(); ++d) {
     if (d == axis)
-      to_data.base.push_back({0, {}, row});
+      to_data.base.push_back(section_ == nullptr ? Index{0, {}, row} : picked_row(id, row, size));
     else
       to_data.base.push_back(index[take && d > axis ? d + indices.shape.rank() - 1 : d]);
   }

@@ -14,6 +14,7 @@
 #include "heddle/core/lower/lower_loop.h"
 #include "heddle/core/lower/lower_matmul.h"
 #include "heddle/core/lower/lower_reduce.h"
+#include "heddle/core/lower/sections.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/schedule/kernel_order.h"
 
@@ -108,8 +109,9 @@ LoweredKernel with_numbers_in_table(const LowerInput& in, LoweredKernel kernel) 
   return other;
 }
 
-LoweredKernel lower_group(const LowerInput& in) {
-  LoweredKernel kernel = lower_by_kind(in);
+LoweredKernel lower_group(const LowerInput& in, const BindingLimit* limit) {
+  const bool cut = limit != nullptr && limit->is_exceeded_by(in.group);
+  LoweredKernel kernel = cut ? lower_in_sections(in, *limit, lower_by_kind) : lower_by_kind(in);
   if (kernel.sized && (in.group.kind == GroupKind::elementwise || in.group.kind == GroupKind::reduce))
     kernel = with_numbers_in_table(in, std::move(kernel));
   check_loops(kernel, in.caps);
@@ -121,13 +123,15 @@ LoweredKernel lower_group(const LowerInput& in) {
   return kernel;
 }
 
+LoweredKernel lower_joined(const LowerInput& in) { return lower_group(in, nullptr); }
+
 // What a device refuses is refused with the place of the operation.
 LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group, const Caps& caps,
-                            const LowerOptions& options) {
+                            const LowerOptions& options, const BindingLimit& limit) {
   const auto lowered = [&] {
     check_extents(scheduled.graph, group);
     check_types(scheduled.graph, group, caps);
-    return lower_group({scheduled, group, caps, options});
+    return lower_group({scheduled, group, caps, options}, &limit);
   };
   try {
     return lowered();
@@ -146,12 +150,13 @@ LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group,
 std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& caps, const LowerOptions& options) {
   std::vector<LoweredKernel> kernels;
   std::vector<const Group*> groups;
+  const BindingLimit limit(scheduled, caps);
   for (const Group& group : scheduled.groups) {
     bool any = false;
     for (const Member& member : group.members)
       any = any || (member.stored && scheduled.graph.nodes[member.node].shape.numel() > 0);
     if (!any || group.kind == GroupKind::join) continue;
-    kernels.push_back(checked_lower(scheduled, group, caps, options));
+    kernels.push_back(checked_lower(scheduled, group, caps, options, limit));
     groups.push_back(&group);
   }
   std::vector<LoweredKernel> ordered;
@@ -164,7 +169,7 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
     ordered_groups.push_back(groups[k]);
   }
   return options.passes.has(Pass::horizontal)
-             ? fuse_horizontally(scheduled, std::move(ordered), ordered_groups, caps, options, lower_group)
+             ? fuse_horizontally(scheduled, std::move(ordered), ordered_groups, caps, options, lower_joined)
              : ordered;
 }
 

@@ -19,6 +19,10 @@ namespace heddle {
 
 void emit_elementwise(Emitter& e) {
   const Group& group = e.group();
+  // First, because they say which elements are the section's.
+  for (const Member& member : group.members) {
+    if (e.copies_pick(member)) e.member_value(member);
+  }
   for (const Member& member : group.members) {
     if (!member.stored) continue;
     const std::string v = e.member_value(member);
@@ -253,10 +257,11 @@ ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std:
 }  // namespace
 
 LoweredKernel lower_elementwise(const LowerInput& in) {
-  Emitter e(in.scheduled, in.group, 12, in.options.joined);
+  Emitter e(in.scheduled, in.group, 12, in.options.joined, in.section);
+  note_divisible(in.section, in.group.domain);
   e.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
   emit_elementwise(e);  // to learn the indices
-  const std::vector<Axis> axes = merge_axes(e, in.group.domain, 0, "t_x");
+  const std::vector<Axis> axes = merge_axes(e, within(in.section, in.group.domain, 0), 0, "t_x");
   const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
   Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
@@ -291,7 +296,7 @@ std::string print_epilogue(Emitter& e, const LowerInput& in, const std::string& 
   int first = 0;
   for (const EpilogueBlock& block : blocks) {
     const Shape shape(node.shape.dims().subspan(first, block.dimensions));
-    axes.push_back(merge_axes(e, shape, first, "t_" + block.index));
+    axes.push_back(merge_axes(e, within(in.section, shape, first), first, "t_" + block.index));
     first += block.dimensions;
   }
   e.start_over();

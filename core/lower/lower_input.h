@@ -4,6 +4,7 @@
 #include "heddle/core/contract/device_info.h"
 #include "heddle/core/ir/groups.h"
 #include "heddle/core/ir/lowered_kernel.h"
+#include "heddle/core/lower/section.h"
 #include "heddle/core/simplify/passes.h"
 
 namespace heddle {
@@ -23,6 +24,7 @@ struct LowerInput {
   const Group& group;
   const Caps& caps;
   const LowerOptions& options;
+  const Section* section = nullptr;  // the part of the group that is lowered; null: all of it
 };
 
 }  // namespace heddle

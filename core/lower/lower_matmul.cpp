@@ -27,15 +27,17 @@ class MatmulLowering {
       : in_(in),
         node_(in.scheduled.graph.nodes[in.group.anchor]),
         file_(KernelFile::builtin("matmul")),
-        e_(in.scheduled, in.group, file_.constants.size()) {
+        e_(in.scheduled, in.group, file_.constants.size(), false, in.section) {
     a_ = resolve_operand(in.scheduled, in.group, node_.inputs[0], "x");
     b_ = resolve_operand(in.scheduled, in.group, node_.inputs[1], "x");
+    if (in.section != nullptr) enter(*in.section);
     const int rank = node_.shape.rank();
-    m_ = node_.shape[rank - 2];
-    n_ = node_.shape[rank - 1];
+    const Shape shape = within(in.section, node_.shape, 0);
+    m_ = shape[rank - 2];
+    n_ = shape[rank - 1];
     k_ = a_.view.shape[rank - 1];
     loops_ = matmul_batch(a_.view, b_.view);
-    for (int d = 0; d < rank - 2; ++d) batch_ *= node_.shape[d];
+    for (int d = 0; d < rank - 2; ++d) batch_ *= shape[d];
     fold_batch();
   }
 
@@ -97,6 +99,17 @@ class MatmulLowering {
   }
 
  private:
+  // The operands' rows and columns that belong to the section, from what is bound of them.
+  void enter(const Section& section) {
+    note_divisible(&section, node_.shape);
+    const int rank = node_.shape.rank();
+    std::vector<int> rows(static_cast<size_t>(rank), -1), columns = rows;
+    for (int d = 0; d < rank - 1; ++d) rows[static_cast<size_t>(d)] = d;
+    for (int d = 0; d < rank; ++d) columns[static_cast<size_t>(d)] = d == rank - 2 ? -1 : d;
+    enter_operand(section, a_, rows);
+    enter_operand(section, b_, columns);
+  }
+
   // A dimension of size 1 is never stepped along: calling its stride 1 opens the fast paths.
   static int64_t stride(const Operand& operand, int axis) {
     return operand.view.shape[axis] == 1 ? 1 : operand.view.strides[static_cast<size_t>(axis)];

@@ -15,6 +15,20 @@ namespace {
 
 int64_t last_of(const Shape& shape) { return shape[shape.rank() - 1]; }
 
+// Variables (core/lower/section.h) of an operand whose last dimension is read from end to end.
+std::vector<int> leading(int rank) {
+  std::vector<int> variables(static_cast<size_t>(rank), -1);
+  for (int d = 0; d < rank - 1; ++d) variables[static_cast<size_t>(d)] = d;
+  return variables;
+}
+
+// The work may be cut along the outermost dimension, whose parts are rows that follow each other.
+void note_rows(const Section& section, const Shape& shape) {
+  int d = 0;
+  while (d + 2 < shape.rank() && shape[d] == 1) ++d;
+  if (d < shape.rank() - 1) section.touched->divisible.insert(d);
+}
+
 // Blocks are read as bytes, and their scales as f16: two bindings of one buffer.
 void add_bytes(LoweredKernel& kernel, const Operand& blocks) {
   kernel.bindings.push_back(blocks.slot);
@@ -28,13 +42,18 @@ LoweredKernel lower_unpack_blocks(const LowerInput& in) {
   const IrNode& node = graph.nodes[in.group.anchor];
   const GgmlType type = block_type_of(node.attrs);
   const KernelFile& file = KernelFile::builtin("unpack_blocks");
-  Emitter e(in.scheduled, in.group, file.constants.size());
-  const Operand blocks = resolve_operand(in.scheduled, in.group, node.inputs[0], "x");
+  Emitter e(in.scheduled, in.group, file.constants.size(), false, in.section);
+  Operand blocks = resolve_operand(in.scheduled, in.group, node.inputs[0], "x");
+  if (in.section != nullptr) {
+    note_rows(*in.section, node.shape);
+    enter_operand(*in.section, blocks, leading(node.shape.rank()));
+  }
   e.store(in.group.anchor, "x", "0");
+  check_body_start(e.section_offset(in.group.anchor), node);
   KernelFile::Options options;
   options.tunables = pick_unpack_blocks(in.caps);
   options.tunables["BLOCKS"] = block_number(type);
-  const int64_t stretches = node.shape.numel() / packed_stretch;
+  const int64_t stretches = within(in.section, node.shape, 0).numel() / packed_stretch;
   LoweredKernel kernel;
   kernel.source = file.instantiate(options);
   kernel.source.name = e.kernel_name();
@@ -53,11 +72,19 @@ LoweredKernel lower_matmul_packed(const LowerInput& in) {
   const GgmlType type = block_type_of(node.attrs);
   const bool gradient = node.op == &ops::matmul_packed_input_grad_op;
   const KernelFile& file = KernelFile::builtin(gradient ? "packed_matmul_grad" : "packed_matmul");
-  Emitter e(in.scheduled, in.group, file.constants.size());
-  const Operand x = resolve_operand(in.scheduled, in.group, node.inputs[0], "x");
-  const Operand blocks = resolve_operand(in.scheduled, in.group, node.inputs[1], "x");
-  const int64_t columns = last_of(node.shape), depth = last_of(graph.nodes[node.inputs[0]].shape);
-  const int64_t rows = node.shape.numel() / columns;
+  Emitter e(in.scheduled, in.group, file.constants.size(), false, in.section);
+  Operand x = resolve_operand(in.scheduled, in.group, node.inputs[0], "x");
+  Operand blocks = resolve_operand(in.scheduled, in.group, node.inputs[1], "x");
+  if (in.section != nullptr) {
+    const int last = node.shape.rank() - 1;
+    note_rows(*in.section, node.shape);
+    if (!gradient) in.section->touched->divisible.insert(last);
+    enter_operand(*in.section, x, leading(node.shape.rank()));
+    enter_operand(*in.section, blocks, {gradient ? -1 : last, -1});
+  }
+  const Shape shape = within(in.section, node.shape, 0);
+  const int64_t columns = last_of(shape), depth = last_of(graph.nodes[node.inputs[0]].shape);
+  const int64_t rows = shape.numel() / columns;
   const bool varies = group_varies(in.scheduled, in.group);
   KernelFile::Options options;
   options.hooks["EPILOGUE"] = print_epilogue(e, in, "x", {{node.shape.rank() - 1, "m"}, {1, gradient ? "k" : "n"}});

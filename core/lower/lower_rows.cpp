@@ -117,8 +117,12 @@ LoweredKernel lower_segment_add(const LowerInput& in) {
   const IrNode& node = graph.nodes[in.group.anchor];
   const bool base = node.inputs.size() == 4;
   const IrNode& index = graph.nodes[node.inputs[base ? 1 : 0]];
-  const int64_t rows = node.shape[0], columns = rows == 0 ? 0 : node.shape.numel() / rows, count = index.shape[0];
-  BodyLaunch launch{KernelFile::builtin("segment_add"), {}, {rows, columns, count}, 0};
+  const int64_t all_rows = node.shape[0], columns = all_rows == 0 ? 0 : node.shape.numel() / all_rows,
+                count = index.shape[0], rows = within(in.section, node.shape, 0)[0],
+                first = in.section != nullptr ? in.section->first_of(0) : 0;
+  BodyLaunch launch{KernelFile::builtin("segment_add"), {}, {rows, columns, count, first}, 0};
+  launch.divisible = true;
+  if (base) launch.by_rows = {0};
   launch.options.types = {{"T", node.dtype}, {"I", index.dtype}};
   const bool varies = ((node.varies | index.varies) & varies::dimensions) != 0;
   launch.options.tunables =

@@ -52,6 +52,12 @@ Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int
   return operand;
 }
 
+void enter_operand(const Section& section, Operand& operand, const std::vector<int>& variables) {
+  operand.view = within(section, operand.view, variables);
+  note_view(section, operand.slot, operand.dtype, operand.view, variables);
+  operand.view.offset -= section.skipped(operand.slot, static_cast<int64_t>(size_of(operand.dtype)));
+}
+
 bool updates_operand(const ScheduledGraph& scheduled, const Group& group) {
   if (group.kind != GroupKind::body) return false;
   const IrNode& anchor = scheduled.graph.nodes[group.anchor];

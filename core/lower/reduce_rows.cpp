@@ -11,11 +11,12 @@
 namespace heddle {
 
 ReduceRows::ReduceRows(const LowerInput& lowered)
-    : in(lowered), e(in.scheduled, in.group, 12, in.options.joined), phases_of(in.scheduled, in.group) {
+    : in(lowered), e(in.scheduled, in.group, 12, in.options.joined, in.section), phases_of(in.scheduled, in.group) {
   e.names.assign(static_cast<size_t>(2 * Shape::max_rank), "t_d");
   e.learn_every_path();  // passes over the row do not share values, so each may read them through its own path
+  note_divisible(in.section, in.group.domain);
   learn_indices();
-  outer = merge_axes(e, in.group.domain, 0, "t_x");
+  outer = merge_axes(e, within(in.section, in.group.domain, 0), 0, "t_x");
   inner = merge_axes(e, in.group.inner, in.group.domain.rank(), "t_r");
   rows = extent(outer);
   length = in.group.inner.numel();
@@ -48,7 +49,7 @@ void ReduceRows::learn_indices() {
 
 std::string ReduceRows::input_value(const Reducer& r) {
   const Member* member = group().find(r.node());
-  return e.value(graph().nodes[r.node()].inputs[0], member_path(graph(), group(), *member, 0));
+  return e.value(graph().nodes[r.node()].inputs[0], e.in_section(member_path(graph(), group(), *member, 0)));
 }
 
 void ReduceRows::store_members(Level level) {

@@ -1,5 +1,7 @@
 #include "heddle/core/memory/planned_loop.h"
 
+#include <algorithm>
+
 namespace heddle {
 
 size_t PlannedLoop::launches() const {
@@ -8,6 +10,8 @@ size_t PlannedLoop::launches() const {
   return one * static_cast<size_t>(length) + fills.size();
 }
 
-size_t launches_of(const LoweredKernel& kernel) { return kernel.loop ? kernel.loop->launches() : 1; }
+size_t launches_of(const LoweredKernel& kernel) {
+  return kernel.loop ? kernel.loop->launches() : std::max<size_t>(1, kernel.sections.size());
+}
 
 }  // namespace heddle

@@ -21,7 +21,7 @@ struct PlannedLoop : LoopPlaces {
   size_t launches() const;             // of one run of the loop
 };
 
-// Launches of a kernel: 1, or those of a loop.
+// Launches of a kernel: 1, one for each of its sections, or those of a loop.
 size_t launches_of(const LoweredKernel& kernel);
 
 }  // namespace heddle

@@ -25,6 +25,16 @@ double guessed_seconds(const Launch& launch, const KernelSignature& kernel, cons
   return std::max(bytes / 1e10, lanes * static_cast<double>(std::max<int64_t>(launch.loop_iterations, 1)) / 1e9);
 }
 
+// What a place names of a storage. Kernels may read the last word of it whole.
+Binding part_of(const Binding& all, const Place& place) {
+  if (place.bytes == 0) return all;
+  if (place.offset > all.size || place.bytes > all.size - place.offset)
+    throw DeviceError(
+        fmt::format("[image] bytes [{}, +{}) of a storage of {} are bound", place.offset, place.bytes, all.size));
+  const uint64_t bytes = std::min(round_up(place.bytes, uint64_t{64}), all.size - place.offset);
+  return {all.buffer, all.offset + place.offset, bytes};
+}
+
 class CommandBuilder {
  public:
   CommandBuilder(DeviceContext& device, const GraphImage& image, std::span<const KernelId> kernels,
@@ -35,7 +45,7 @@ class CommandBuilder {
     const Bind bind = [this](const std::vector<Place>& places) {
       std::vector<Binding> bindings;
       bindings.reserve(places.size());
-      for (const Place& place : places) bindings.push_back(memory_.at(place));
+      for (const Place& place : places) bindings.push_back(within_limit(memory_.at(place), place));
       return bindings;
     };
     size_t begin = 0;
@@ -52,6 +62,14 @@ class CommandBuilder {
   }
 
  private:
+  // Of a storage that is larger than a binding may be, as much as the graph reads from where it is bound.
+  Binding within_limit(Binding binding, const Place& place) const {
+    if (place.kind != Place::Kind::input || binding.size <= device_.caps().max_binding_bytes) return binding;
+    const uint64_t read = image_.input_bytes[static_cast<size_t>(place.index)];
+    binding.size = std::min(binding.size, round_up(read, uint64_t{64}));
+    return binding;
+  }
+
   const KernelSignature& kernel_of(const Launch& launch) const {
     return image_.kernels[static_cast<size_t>(launch.index)].signature();
   }
@@ -130,7 +148,7 @@ class CommandBuilder {
   Binding in_turn(const Place& place, const LoopPlaces& loop, int64_t iteration,
                   const std::vector<Binding>& outer) const {
     if (place.kind == Place::Kind::host) return memory_.host;
-    if (place.kind == Place::Kind::input) return loop.locate(place.index, iteration, outer);
+    if (place.kind == Place::Kind::input) return part_of(loop.locate(place.index, iteration, outer), place);
     const Binding& all = outer[static_cast<size_t>(loop.workspace)];
     return {all.buffer, all.offset + place.offset, place.bytes};
   }
@@ -194,11 +212,11 @@ Binding ImageMemory::at(const Place& place) const {
   const auto index = static_cast<size_t>(place.index);
   switch (place.kind) {
     case Place::Kind::input:
-      return inputs[index];
+      return part_of(inputs[index], place);
     case Place::Kind::host:
       return host;
     case Place::Kind::own:
-      return own[index];
+      return part_of(own[index], place);
     case Place::Kind::arena:
       break;
   }

@@ -11,6 +11,7 @@
 #include "heddle/core/base/debug_switch.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/host_span.h"
+#include "heddle/core/base/integers.h"
 #include "heddle/core/base/with_note.h"
 #include "heddle/core/inspect/traffic.h"
 #include "heddle/core/ir/dynamic_sizes.h"
@@ -102,9 +103,38 @@ class ImageBuilder {
     std::vector<Launch> list;
     for (size_t k = 0; k < kernels.size(); ++k) {
       facts[k].lines = lines(k);
-      list.push_back(launch(kernels[k], place, std::move(facts[k])));
+      if (kernels[k].sections.empty())
+        list.push_back(launch(kernels[k], place, std::move(facts[k])));
+      else
+        add_sections(list, kernels[k], place, facts[k]);
     }
     return list;
+  }
+
+  // A launch for each section, with an equal share of what the kernel does.
+  void add_sections(std::vector<Launch>& list, const LoweredKernel& kernel, const PlaceOf& place, KernelFacts facts) {
+    const auto count = static_cast<double>(kernel.sections.size());
+    for (double* number : {&facts.read_bytes, &facts.written_bytes, &facts.flops}) *number /= count;
+    for (const LoweredKernel::SectionLaunch& section : kernel.sections) {
+      Launch made;
+      std::copy(std::begin(section.groups), std::end(section.groups), made.groups.begin());
+      made.constants = section.constants;
+      made.loop_iterations = section.loop_iterations;
+      made.facts = facts;
+      made.facts.source = section.source.hash();
+      made.index = add(section.source);
+      for (size_t b = 0; b < section.bindings.size(); ++b)
+        made.places.push_back(part(place(kernel.bindings[section.bindings[b]]), section.ranges[b]));
+      list.push_back(std::move(made));
+    }
+  }
+
+  static Place part(Place place, const ByteRange& range) {
+    if (range.bytes == 0) return place;
+    const uint64_t bytes = round_up(range.bytes, uint64_t{64});  // kernels may read the last word of it whole
+    place.offset += range.begin;
+    place.bytes = place.bytes == 0 ? range.bytes : std::min(bytes, place.bytes - range.begin);
+    return place;
   }
 
   Launch launch(const LoweredKernel& kernel, const PlaceOf& place, KernelFacts facts) {
@@ -184,16 +214,20 @@ struct Planned {
   Plan plan;
   std::vector<std::vector<SourceLine>> lines;
   GraphImage image;
+  std::vector<size_t> kernels;  // of the plan, by launch of the image
 };
 
 Planned plan_graph(DeviceContext& device, Graph graph, const Capture& captured, bool fuse) {
   Planned made{
       .plan = make_plan(std::move(graph), device.caps(), fuse, active_passes(), graph_budget(device, captured)),
       .lines = {},
-      .image = {}};
+      .image = {},
+      .kernels = {}};
   made.lines = kernel_lines(made.plan.scheduled, made.plan.kernels, captured);
   debug_plan(made.plan.scheduled, made.plan.kernels, made.plan.memory);
   made.image = ImageBuilder(made.plan, device.caps(), made.lines).build();
+  for (size_t k = 0; k < made.plan.kernels.size(); ++k)
+    made.kernels.insert(made.kernels.end(), std::max<size_t>(1, made.plan.kernels[k].sections.size()), k);
   return made;
 }
 
@@ -241,7 +275,11 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
   made->fullest_ = static_cast<size_t>(planned.plan.memory.fullest);
   for (const LoweredKernel& kernel : planned.plan.kernels) made->names_.push_back(kernel.source.name);
   made->lines_ = std::move(planned.lines);
-  for (const Chain& chain : chains) made->name_chain(chain.name, chain.first, chain.count);
+  for (const Chain& chain : chains) {
+    const std::vector<size_t>& of = planned.kernels;
+    const size_t first = of[chain.first], last = of[chain.first + chain.count - 1];
+    made->name_chain(chain.name, first, last - first + 1);
+  }
   if (DebugSwitch<ThroughBytes>::on()) planned.image = read_back(planned.image);
   made->launcher_ = with_note([&] { return std::make_unique<Launcher>(device, std::move(planned.image)); },
                               [&](std::string_view text) { return made->note(text, true); });

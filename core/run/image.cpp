@@ -79,6 +79,8 @@ class Inspection {
       case Place::Kind::input:
         if (loop != nullptr ? !within(at.index, loop->places.slots) : !within(at.index, image_.input_bytes))
           fault("a launch is bound to an input that is not there");
+        else if (loop == nullptr)
+          part(at, image_.input_bytes[static_cast<size_t>(at.index)]);
         return;
       case Place::Kind::host:
         if (image_.host_values <= 0) fault("a launch is bound to host values, and there are none");
@@ -86,6 +88,8 @@ class Inspection {
       case Place::Kind::own:
         if (loop != nullptr || !within(at.index, image_.own_bytes))
           fault("a launch is bound to a result that is not there");
+        else
+          part(at, image_.own_bytes[static_cast<size_t>(at.index)]);
         return;
       case Place::Kind::arena: {
         if (loop != nullptr) {
@@ -98,6 +102,10 @@ class Inspection {
         return;
       }
     }
+  }
+
+  void part(const Place& at, uint64_t all) {
+    if (at.offset > all || at.bytes > all - at.offset) fault("a launch is bound to more than there is");
   }
 
   void places(const std::vector<Place>& all, const GraphImage::Loop* loop) {

@@ -22,12 +22,12 @@
 namespace heddle {
 
 struct GraphImage {
-  // Memory that a launch is bound to.
+  // Memory that a launch is bound to. Of inputs and results only `bytes` from `offset` on, if `bytes` is not 0.
   struct Place {
     enum class Kind : uint8_t {
-      input,  // storage of the caller, all that is bound of it; in a loop's body a slot of the loop
+      input,  // storage of the caller, from where it is bound; in a loop's body a slot of the loop
       host,   // the host values
-      own,    // storage made for each run, all of it
+      own,    // storage made for each run
       arena   // `bytes` at `offset` of that block; in a loop's body of the loop's workspace
     };
     Kind kind = Kind::input;

@@ -44,7 +44,8 @@ Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, cons
   const ScheduleLimits limits{.max_bindings = caps.max_bindings,
                               .passes = fuse ? passes : passes.without(Pass::fuse),
                               .counted_loops = caps.max_loop_iterations < UINT64_MAX,
-                              .max_loop_ops = caps.max_loop_ops};
+                              .max_loop_ops = caps.max_loop_ops,
+                              .max_binding_bytes = caps.max_binding_bytes};
   const BodyPlanner bodies{
       [&](const Graph& body) { return prepare(body, caps, fuse, passes); },
       [&](Graph body) { return make_plan(std::move(body), caps, fuse, passes); },

@@ -8,6 +8,7 @@
 #include "heddle/core/graph/loop.h"
 #include "heddle/core/ir/bodies.h"
 #include "heddle/core/ir/group_access.h"
+#include "heddle/core/ir/picks.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle {
@@ -224,8 +225,17 @@ void place_in_loop(GroupSet& set, int id) {
   set.groups[set.group_of[loop]].add(id, Level::element, true);
 }
 
+// Copies what is picked from more than a binding covers (core/specialise/materialize.h).
+bool copies_picks(const GroupSet& set, int id) {
+  const IrNode& node = set.at(id);
+  return node.op == &copy_op && picks_beyond(set.graph, node.inputs[0], set.limits.max_binding_bytes);
+}
+
 bool try_join(GroupSet& set, int id, int g, bool only) {
   const Group& group = set.groups[g];
+  const bool picks = std::any_of(group.members.begin(), group.members.end(),
+                                 [&](const Member& member) { return copies_picks(set, member.node); });
+  if (picks && set.at(id).op->kind != OpKind::elementwise) return false;
   if (group.kind == GroupKind::join || group.kind == GroupKind::loop) return false;
   if (set.limits.counted_loops && !may_loop_together(set.graph, group, id)) return false;
   std::optional<Group> joined = Joining(set.graph, set.free_nodes).joined(group, id, only);
@@ -252,7 +262,7 @@ void group_vertices(GroupSet& set) {
     if (!set.waits.is_kernel(id)) continue;
     if (is_loop(*set.at(id).op))
       place_in_loop(set, id);
-    else if (!set.limits.passes.has(Pass::fuse) || !try_users(set, id))
+    else if (!set.limits.passes.has(Pass::fuse) || copies_picks(set, id) || !try_users(set, id))
       set.add(group_of_one(set.graph, id));
   }
 }

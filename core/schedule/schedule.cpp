@@ -128,7 +128,7 @@ std::vector<Group> in_order(const GroupSet& set) {
 }  // namespace
 
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits) {
-  Materialized made = materialize(std::move(graph), limits.max_bindings);
+  Materialized made = materialize(std::move(graph), limits.max_bindings, limits.max_binding_bytes);
   ScheduledGraph out;
   out.graph = std::move(made.graph);
   settle_sizes(out.graph, anything_varies(out.graph));

@@ -14,6 +14,7 @@ struct ScheduleLimits {
   // A driver ends long loops: loops of a user's text stay out of loops over rows and products.
   bool counted_loops = false;
   uint32_t max_loop_ops = UINT32_MAX;  // Caps::max_loop_ops
+  uint64_t max_binding_bytes = UINT64_MAX;
 };
 
 }  // namespace heddle

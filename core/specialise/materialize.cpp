@@ -6,6 +6,7 @@
 #include "heddle/core/ir/access.h"
 #include "heddle/core/ir/bodies.h"
 #include "heddle/core/ir/matmul_batch.h"
+#include "heddle/core/ir/picks.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 
@@ -20,8 +21,8 @@ struct Chain {
 
 class Materializer {
  public:
-  Materializer(Graph graph, uint32_t max_bindings)
-      : in_(std::move(graph)), max_parts_(std::max<size_t>(2, max_bindings / 2)) {
+  Materializer(Graph graph, uint32_t max_bindings, uint64_t max_binding_bytes)
+      : in_(std::move(graph)), max_parts_(std::max<size_t>(2, max_bindings / 2)), most_(max_binding_bytes) {
     for (const IrOutput& output : in_.outputs) {
       if (output.assign_slot >= 0) assigned_.insert(output.assign_slot);
     }
@@ -41,6 +42,7 @@ class Materializer {
       if (node.op == &ops::matmul_op) check_batch(node);
       if (node.op == &ops::concat_op && !try_join(node)) split_concat(node);
       to[i] = out_.graph.add(std::move(node));
+      if (picks_beyond(out_.graph, to[i], most_)) to[i] = copy(to[i]);
       if (at(to[i]).op == &join_op) place_parts(to[i]);
     }
     for (const IrOutput& output : in_.outputs) add_output(to[output.node], output.assign_slot);
@@ -168,6 +170,7 @@ class Materializer {
 
   Graph in_;
   size_t max_parts_;
+  uint64_t most_;  // bytes of one binding
   Materialized out_;
   std::set<int> assigned_;  // slots that this graph overwrites
   std::set<int> written_;   // vertices that are already some assign's value
@@ -175,8 +178,8 @@ class Materializer {
 
 }  // namespace
 
-Materialized materialize(Graph graph, uint32_t max_bindings) {
-  return Materializer(std::move(graph), max_bindings).run();
+Materialized materialize(Graph graph, uint32_t max_bindings, uint64_t max_binding_bytes) {
+  return Materializer(std::move(graph), max_bindings, max_binding_bytes).run();
 }
 
 }  // namespace heddle

@@ -16,7 +16,7 @@ struct Materialized {
 };
 
 // `max_bindings`: a concat of more parts than half of that along the outermost dimension becomes a join; along another,
-// it is built from stored partial ones.
-Materialized materialize(Graph graph, uint32_t max_bindings);
+// it is built from stored partial ones. `max_binding_bytes`: what picks from more is stored before it is read.
+Materialized materialize(Graph graph, uint32_t max_bindings, uint64_t max_binding_bytes = UINT64_MAX);
 
 }  // namespace heddle

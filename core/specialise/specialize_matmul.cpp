@@ -2,8 +2,10 @@
 // becomes partial products of pieces of that dimension, a batched product over views of the operands, and their sum in
 // a fixed order. What follows joins the sum. And one whose inner dimension is 1 becomes elementwise.
 #include <algorithm>
+#include <cmath>
 
 #include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/simplify/make_vertices.h"
 #include "heddle/core/specialise/rewrites.h"
@@ -73,10 +75,25 @@ class Split {
 
   // The loops of a work item are as long as the real dimension.
   int64_t parts(const Caps& caps) const {
-    return std::max(pick_matmul_parts(caps, problem()), least_matmul_parts(caps, k_));
+    const int64_t bound = std::max(bound_parts(caps, node_.inputs[0], true), bound_parts(caps, node_.inputs[1], false));
+    return std::max({pick_matmul_parts(caps, problem()), least_matmul_parts(caps, k_), bound});
   }
 
  private:
+  // Parts of an operand that a binding covers, where its other dimension is the inner one in memory: rows or columns of
+  // it reach from one end to the other (core/lower/sections.h cuts the rest).
+  int64_t bound_parts(const Caps& caps, int x, bool left) const {
+    const auto at = [&](int id) -> const IrNode& { return out_.nodes[static_cast<size_t>(id)]; };
+    while (at(x).op == &ops::reshape_op || at(x).op == &ops::expand_op) x = at(x).inputs[0];
+    bool turned = false;
+    if (at(x).op == &ops::permute_op) {
+      const int last = at(x).shape.rank() - 1;
+      turned = last > 0 && order_of(at(x).attrs)[static_cast<size_t>(last)] == last - 1;
+    }
+    const double bytes = static_cast<double>(at(x).shape.numel()) * static_cast<double>(size_of(at(x).dtype));
+    if (turned != left || bytes <= static_cast<double>(caps.max_binding_bytes)) return 1;
+    return std::min(k_, static_cast<int64_t>(std::ceil(1.1 * bytes / static_cast<double>(caps.max_binding_bytes))));
+  }
   bool k_varies() const {
     return dimension_varies(out_.nodes[node_.inputs[0]], rank_ - 1) &&
            dimension_varies(out_.nodes[node_.inputs[1]], rank_ - 2);

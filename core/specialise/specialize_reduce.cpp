@@ -2,6 +2,7 @@
 // than rows, sums that are pairwise from piece to piece, and no work item that loops past what a driver allows. The
 // order of every sum is fixed by the shapes.
 #include <algorithm>
+#include <cmath>
 
 #include "heddle/core/base/integers.h"
 #include "heddle/core/ir/dynamic_sizes.h"
@@ -46,12 +47,21 @@ struct Workers {
                                                      : 256),
         units(std::max<int64_t>(1, caps.compute_units)),
         iterations(caps.max_loop_iterations > 1u << 30 ? int64_t{1} << 30
-                                                       : static_cast<int64_t>(caps.max_loop_iterations)) {}
+                                                       : static_cast<int64_t>(caps.max_loop_iterations)),
+        binding_bytes(static_cast<double>(caps.max_binding_bytes)) {}
   bool loops;     // a group is a loop (lower.h)
   int64_t lanes;  // that share a row
   int64_t units;
-  int64_t iterations;  // a work item may make
+  int64_t iterations;    // a work item may make
+  double binding_bytes;  // of what a launch reads
 };
+
+// Pieces of each row that are enough for a launch to read a part of them (core/lower/sections.h).
+int64_t bound_pieces(const Reduction& r, DType dtype, const Workers& m) {
+  const double row = static_cast<double>(r.length) * static_cast<double>(size_of(dtype)),
+               least = r.columns ? row * static_cast<double>(r.rows) : row;
+  return least <= m.binding_bytes ? 1 : static_cast<int64_t>(std::ceil(1.1 * least / m.binding_bytes));
+}
 
 // Into how many pieces each row should be cut; 1: as it is.
 int64_t pieces_of(const Reduction& r, DType dtype, const Workers& m) {
@@ -71,14 +81,14 @@ int64_t pieces_of(const Reduction& r, DType dtype, const Workers& m) {
   }
   // A kernel may walk its rows several times; an eighth of what the driver allows leaves room for that.
   const int64_t shared = r.columns || wide || r.varies || rows >= 8 * r.length ? 1 : m.lanes;
-  return std::max(pieces, m.loops ? 1 : ceil_div(r.length, shared * (m.iterations / 8)));
+  return std::max({pieces, bound_pieces(r, dtype, m), m.loops ? 1 : ceil_div(r.length, shared * (m.iterations / 8))});
 }
 
-// The divisor of `size` next to `wanted` within a factor of two, or 0.
-int64_t divisor_near(int64_t size, int64_t wanted) {
+// The divisor of `size` next to `wanted` within a factor of two and not below `least`, or 0.
+int64_t divisor_near(int64_t size, int64_t wanted, int64_t least) {
   for (int64_t step = 0; step <= wanted; ++step) {
     if (size % (wanted + step) == 0) return wanted + step;
-    if (2 * step < wanted && size % (wanted - step) == 0) return wanted - step;
+    if (2 * step < wanted && wanted - step >= least && size % (wanted - step) == 0) return wanted - step;
   }
   return 0;
 }
@@ -130,7 +140,8 @@ class Splitter {
     const Reduction r = describe(out_, op, x, {axis});
     const int64_t size = out_.nodes[x].shape[axis], wanted = pieces_of(r, out_.nodes[x].dtype, workers_);
     if (wanted < 2 || wanted > size || out_.nodes[x].shape.rank() + 1 > Shape::max_rank) return -1;
-    const int64_t divisor = divisor_near(size, wanted), pieces = divisor ? divisor : wanted, length = size / pieces;
+    const int64_t divisor = divisor_near(size, wanted, least_pieces(r)), pieces = divisor ? divisor : wanted,
+                  length = size / pieces;
     const int head = best_of_pieces(op, head_of(x, axis, pieces * length), axis, pieces, length);
     if (pieces * length == size) return head;
     return better_of(op, x, axis, head, pieces * length);
@@ -147,7 +158,7 @@ class Splitter {
   int in_pieces(const Reduction& r, int axis, int64_t wanted) {
     const int64_t size = out_.nodes[r.x].shape[axis];
     const int64_t fold = fold_of(r, size, wanted);
-    const int64_t divisor = size % fold == 0 ? divisor_near(size / fold, wanted) : 0;
+    const int64_t divisor = size % fold == 0 ? divisor_near(size / fold, wanted, least_pieces(r)) : 0;
     const int64_t pieces = divisor ? divisor : wanted, length = size / fold / pieces, covered = pieces * length * fold;
     const int parts = cut(out_, head_of(r.x, axis, covered), axis, pieces, length, fold);
     std::vector<int64_t> first{axis + 1}, second{axis};
@@ -162,6 +173,8 @@ class Splitter {
   int head_of(int x, int axis, int64_t count) {
     return out_.nodes[x].shape[axis] == count ? x : rewrite::slice(out_, x, axis, 0, count);
   }
+
+  int64_t least_pieces(const Reduction& r) const { return bound_pieces(r, out_.nodes[r.x].dtype, workers_); }
 
   // Narrow columns: neighbouring rows side by side make lanes for whole vectors and long stretches of memory.
   int64_t fold_of(const Reduction& r, int64_t size, int64_t pieces) const {

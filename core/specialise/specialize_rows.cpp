@@ -126,14 +126,16 @@ int long_scan(Graph& out, const IrNode& node, const Caps& caps) {
   return rewrite::reshape(out, scan(out, *node.op, x, attrs.exclusive, attrs.reverse, caps), node.shape);
 }
 
-// Few indices of few rows are compared one by one (shaders/scatter_add.hk); else they are sorted.
+// Few indices of few rows are compared one by one (shaders/scatter_add.hk); else they are sorted. Rows that take more
+// than a binding covers are cut, which the sorted form can be.
 int sorted_scatter(Graph& out, const IrNode& node, const Caps& caps) {
   if (node.op != &ops::scatter_rows_op || node.shape.numel() == 0) return -1;
   const int base = node.inputs[0], index = node.inputs[1];
   const int64_t count = out.nodes[index].shape[0];
   const bool zero = out.nodes[base].op == &ops::full_op && out.nodes[base].attrs.real == 0;
   const bool varies = dimension_varies(out.nodes[index], 0) || dimension_varies(node, 0);
-  if (count == 0 || (!varies && count * node.shape[0] <= 4096)) return -1;
+  const bool large = static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype) > caps.max_binding_bytes;
+  if (count == 0 || (!varies && !large && count * node.shape[0] <= 4096)) return -1;
   // All picks may name one row, which one work item sums: more than it may loop are added piece by piece, in their
   // order.
   const int64_t most =

@@ -1,6 +1,9 @@
 # Whole programs with two queues on devices that run one by default (Caps::queues).
 add_test(NAME conformance_queues COMMAND heddle_tests_conformance --gtest_filter=RandomGraphs.*:*CheckpointTraining*:*BudgetTraining*)
 set_tests_properties(conformance_queues PROPERTIES LABELS conformance ENVIRONMENT "HEDDLE_QUEUES=2")
+# A binding that covers 16 KiB: values that are larger are computed in sections.
+add_test(NAME conformance_bindings COMMAND heddle_tests_conformance --gtest_filter=*BindingLimit.*)
+set_tests_properties(conformance_bindings PROPERTIES LABELS conformance ENVIRONMENT "HEDDLE_MAX_BINDING=16384")
 # Vulkan devices without 8- and 16-bit storage and without 64-bit integers, as SwiftShader and many phones are: their
 # kernels see 32-bit words (backend_vulkan/int64_words.h). Without texel buffers, so that loads see them too.
 add_test(NAME conformance_words COMMAND heddle_tests_conformance

@@ -12,6 +12,8 @@
 #include "heddle/core/base/system/library.h"
 #include "heddle/core/contract/device.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/device/forced_caps.h"
+#include "tests/support/expect_error.h"
 
 namespace heddle {
 namespace {
@@ -154,6 +156,21 @@ TEST(Registry, RefusesANameThatIsTaken) {
   };
   EXPECT_THROW(Registry::instance().add(std::make_unique<Impostor>()), ValueError);
   EXPECT_THROW(Registry::instance().add(nullptr), ValueError);
+}
+
+TEST(ForcedCaps, LimitWhatABindingCovers) {
+  Caps caps;
+  caps.max_binding_bytes = 1 << 20;
+  const auto forced = [&](const char* value) {
+    const Environment variable("HEDDLE_MAX_BINDING", value);
+    return forced_caps(caps).max_binding_bytes;
+  };
+  EXPECT_EQ(forced(nullptr), 1u << 20);
+  EXPECT_EQ(forced(""), 1u << 20);
+  EXPECT_EQ(forced("65536"), 65536u);
+  EXPECT_EQ(forced("4194304"), 1u << 20);  // the device's own is smaller
+  for (const char* bad : {"abc", "-1", "4095", "1e6", "65536 ", "99999999999999999999999"})
+    tests::expect_error<ValueError>([&] { forced(bad); }, {"HEDDLE_MAX_BINDING", bad, "4096"});
 }
 
 }  // namespace
