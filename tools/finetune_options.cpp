@@ -39,6 +39,7 @@ constexpr Row model_rows[] = {
     {"--all-tokens", "model.all_tokens", "The loss is of all tokens, not of the answers alone", "true"},
     {"--template", "model.template", "Chat template, where the model's own is unknown or missing"},
     {"--recompute", "model.recompute", "Compute blocks again for gradients: less memory, more time", "on"},
+    {"--offload", "model.offload", "Compute blocks again, and keep what that begins with in the host's memory", "true"},
     {"--no-recompute", "model.recompute", "Do not, whatever the device's memory; else where it must", "off"},
     {"--skip-bad", "data.skip_broken", "Leave out lines that cannot be read, and count them", "true"},
 };

@@ -84,6 +84,7 @@ Tensor Llama::features(const Tensor& tokens, const Tensor& segments) {
   }
   for (LlamaBlock& block : blocks_) {
     const auto pass = [&](const Tensor& in) { return hidden.defined() ? block.within(in, hidden) : block(in); };
+    if (checkpoints_ && offloads_) x = offload(x);
     x = checkpoints_ ? checkpoint(pass, x) : pass(x);
   }
   return norm_(x);

@@ -36,8 +36,12 @@ class Llama : public Module {
   Tensor projected(const Tensor& features);  // the logits
   Projection head() const { return head_.empty() ? embed_tokens_ : head_[0]; }
   // Whether features() has each block computed again for its gradient instead of keeping what it computed
-  // (core/graph/checkpoint.h): the same values in less memory and more time. At first it has not.
-  void checkpoint_blocks(bool on = true) { checkpoints_ = on; }
+  // (core/graph/checkpoint.h): the same values in less memory and more time. With `offloads` what is kept, a block's
+  // input, waits in the host's memory. At first it has not.
+  void checkpoint_blocks(bool on = true, bool offloads = false) {
+    checkpoints_ = on;
+    offloads_ = offloads;
+  }
 
   // An empty cache of this model's context, or of fewer positions.
   KvCache make_cache(int64_t batch = 1, int64_t context = 0) const;
@@ -53,7 +57,7 @@ class Llama : public Module {
   Tensor logits_of_last(const Tensor& x);
 
   LlamaOptions options_;
-  bool checkpoints_ = false;
+  bool checkpoints_ = false, offloads_ = false;
   Projection embed_tokens_;
   std::vector<LlamaBlock> blocks_;
   LlamaNorm norm_;

@@ -156,10 +156,15 @@ TEST_F(FinetuneCommand, BlocksComputedAgainGiveTheSameLossesInLessMemory) {
       steps.insert(steps.end(), done.begin(), done.end());
       return steps;
     };
-    const std::vector<Json> kept = run("kept", {}), again = run("again", {"--recompute"});
+    const std::vector<Json> kept = run("kept", {}), again = run("again", {"--recompute"}),
+                            moved = run("moved", {"--offload"});
     ASSERT_EQ(kept.size(), 4u);
     ASSERT_EQ(again.size(), 4u);
-    for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(kept[i]["loss"], again[i]["loss"], 1e-6) << i;
+    ASSERT_EQ(moved.size(), 4u);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(kept[i]["loss"], again[i]["loss"], 1e-6) << i;
+      EXPECT_NEAR(kept[i]["loss"], moved[i]["loss"], 1e-6) << i;
+    }
     if (name == "reference") continue;  // it has no arena: its peak is that of the base
     EXPECT_LT(again[3]["peak_device_bytes"].get<int64_t>(), 0.8 * kept[3]["peak_device_bytes"].get<double>());
   }

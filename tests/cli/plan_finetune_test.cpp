@@ -70,6 +70,7 @@ TEST_F(PlanFinetune, PredictedPeaksAreThoseOfRuns) {
   for (const std::string& device : test::kernel_devices()) {
     expect_predicted(device, model, {"--recompute"});
     expect_predicted(device, packed, {"--method", "qlora", "--no-recompute"});
+    expect_predicted(device, model, {"--offload"});
   }
 }
 

@@ -163,7 +163,7 @@ TEST_F(Train, NanStopsAndKeepsTheLastGoodCheckpoint) {
   const Finished none = train(
       {"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant"});  // found at the window's end, named by step
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_TRUE(contains(none.err, "at step 2; no checkpoint had been written yet"));
+  EXPECT_TRUE(contains(none.err, "at step 2, first in the weight 0.weight; no checkpoint had been written yet"));
   EXPECT_TRUE(std::filesystem::is_empty(out + "/checkpoints"));
   std::filesystem::remove_all(out);
   const Finished checked = train({"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant", "--check-numbers"});

@@ -102,6 +102,11 @@ TEST_F(FinetuneMemory, WhatIsSaidIsDone) {
   c.set("model.recompute", "perhaps");
   expect_error<ValueError>([&] { settled(c, 4096); }, {"model.recompute is perhaps"});
   c = config;
+  c.set("model.offload", "true");
+  EXPECT_EQ(settled(c, 4096), "on");
+  c.set("model.recompute", "off");
+  expect_error<ValueError>([&] { settled(c, 4096); }, {"--offload moves what --recompute keeps"});
+  c = config;
   expect_error<BudgetError>([&] { settled(c, 4096); }, {"[finetune] a run may hold", "null:9", "are missing"});
 }
 

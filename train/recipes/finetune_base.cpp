@@ -27,7 +27,7 @@ BaseModel load_finetune_base(const Config& c, DeviceContext& device, bool with_t
     base = load_base_model(path, weights, device, {}, blocks);
   else
     base.network = load_base_network(path, weights, device, blocks);
-  base.network->checkpoint_blocks(recomputes(c));
+  base.network->checkpoint_blocks(recomputes(c), c.model_value<Flag>("offload"));
   return base;
 }
 

@@ -58,6 +58,7 @@ class Choices {
   }
   std::vector<bool> recomputations() const {
     const Text& word = asked_.model_value<Text>("recompute");
+    if (asked_.model_value<Flag>("offload")) return {true};
     if (word == "auto") return {false, true};
     return {word == "on"};
   }

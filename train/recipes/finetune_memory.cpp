@@ -58,8 +58,11 @@ Choice chosen(const Config& c, DeviceContext& device, uint64_t limit) {
 
 bool recomputes(const Config& c) {
   const Text& word = c.model_value<Text>("recompute");
+  const bool offloads = c.model_value<Flag>("offload");
+  if (offloads && word == "off")
+    throw ValueError("[finetune] --offload moves what --recompute keeps; with --no-recompute there is nothing to move");
   for (const char* known : {"on", "off", "auto"}) {
-    if (word == known) return word == "on";
+    if (word == known) return word == "on" || offloads;
   }
   throw ValueError(fmt::format("[finetune] model.recompute is {}; it is on, off or auto", word));
 }
@@ -67,6 +70,10 @@ bool recomputes(const Config& c) {
 std::vector<std::string> settle_memory(Config& c, DeviceContext& device) {
   recomputes(c);
   if (c.model_value<Text>("recompute") != "auto") return {};
+  if (c.model_value<Flag>("offload")) {
+    c.model["recompute"] = Text("on");
+    return {};
+  }
   c.model["recompute"] = Text("off");
   const uint64_t limit = c.training.memory_budget > 0 ? static_cast<uint64_t>(c.training.memory_budget)
                                                       : usable_memory(device.caps().memory_bytes);
