@@ -9,7 +9,8 @@ void detail::keep(const Tensor& result) {
 }
 
 Tensor offload(const Tensor& x) {
-  if (x.node()->keep == Keep::plain && !x.node()->has_value()) x.node()->keep = Keep::offload;
+  const bool may = x.node()->keep == Keep::plain || x.node()->keep == Keep::result;
+  if (may && !x.node()->has_value()) x.node()->keep = Keep::offload;
   return x;
 }
 

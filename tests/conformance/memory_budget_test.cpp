@@ -102,6 +102,36 @@ TEST_P(BudgetTraining, OffloadedValuesComeBack) {
   EXPECT_LE(static_cast<double>(both.report.arena), 0.985 * static_cast<double>(away.report.arena) + 1);
 }
 
+// Blocks that are computed again, whose inputs (results of the blocks before) wait in the host's memory.
+TEST_P(BudgetTraining, InputsOfCheckpointsWaitOnTheHost) {
+  constexpr int64_t rows = 64, width = 48, blocks = 5;
+  const auto run = [&](bool moves) {
+    manual_seed(4);
+    std::vector<nn::Linear> layers;
+    std::vector<Tensor> weights;
+    for (int64_t i = 0; i < blocks; ++i) {
+      layers.push_back(nn::Linear(width, width, {.device = device()}));
+      for (const Tensor& p : layers.back().parameters()) weights.push_back(p);
+    }
+    eval(weights);
+    Tensor x = Tensor::from_vector(std::vector<float>(rows * width, 0.5f), {rows, width}, &device());
+    for (nn::Linear& layer : layers) {
+      const auto block = [&](const Tensor& in) { return in + tanh(layer(tanh(layer(gelu(layer(in)))))); };
+      if (moves) x = offload(x);
+      x = checkpoint(block, x);
+    }
+    std::vector<Tensor> all = grad(mean(square(x)), weights);
+    const MemoryReport report = plan_pending();
+    return std::pair(report, all);
+  };
+  const auto [kept, expected] = run(false);
+  const auto [moved, found] = run(true);
+  EXPECT_EQ(kept.offloaded, 0u);
+  EXPECT_GE(moved.offloaded, static_cast<uint64_t>((blocks - 2) * rows * width * 4));  // the last waits for too little
+  EXPECT_LT(moved.arena, kept.arena);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(found[i].to_bytes(), expected[i].to_bytes()) << i;
+}
+
 TEST_P(BudgetTraining, CompiledFunctionsHaveABudgetOfTheirOwn) {
   DeviceContext& d = device();
   const auto losses = [&](uint64_t budget, size_t* kernels) {
