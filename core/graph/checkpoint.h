@@ -27,8 +27,8 @@ struct CheckpointOptions {
 };
 
 // x, kept in host memory between its last use before and its first use after the fullest stretch of the step; x itself
-// is returned. The result of a checkpoint may be one. Says nothing for a value that is there already (a parameter, a batch), inside a checkpoint, or that ends
-// up inside a fused kernel and is never stored.
+// is returned. The result of a checkpoint may be one. Says nothing for a value that is there already (a parameter, a
+// batch), inside a checkpoint, or that ends up inside a fused kernel and is never stored.
 Tensor offload(const Tensor& x);
 
 namespace detail {

@@ -1,10 +1,10 @@
 // How a fine-tuning run fits the memory of its device: whether blocks are computed again for gradients.
 //
-// Purpose: model.recompute is on, off or auto; model.offload asks for on. auto becomes off where the run fits without (it is faster), else on,
-// else on under a memory budget of what there is; the answer stands in the configuration, so that a run that goes on
-// does what it began with. What there is: training.memory_budget, or the device's usable memory. Errors: ValueError
-// of another word, BudgetError "[finetune] ..." where even the least is too much: how much is missing, and what would
-// help. Thread safety: none.
+// Purpose: model.recompute is on, off or auto; model.offload asks for on. auto becomes off where the run fits without
+// (it is faster), else on, else on under a memory budget of what there is; the answer stands in the configuration, so
+// that a run that goes on does what it began with. What there is: training.memory_budget, or the device's usable
+// memory. Errors: ValueError of another word, BudgetError "[finetune] ..." where even the least is too much: how much
+// is missing, and what would help. Thread safety: none.
 #pragma once
 
 #include <string>
