@@ -228,6 +228,9 @@ void Optimizer::update(Caller caller) {
   make_states(slots);
   measure_gradients(slots);
   count_step(slots);
+  // The largest come last: what is unpacked of them needs memory when the gradients of the others are gone.
+  if (states_ == StateType::bits8)
+    std::ranges::stable_sort(slots, {}, [](const Slot* slot) { return slot->parameter.numel(); });
   for (Slot* slot : slots) {
     const bool packed = is_packed(slot->parameter);
     const Tensor given = slot->parameter.grad().to(state_dtype(slot->parameter.dtype()));

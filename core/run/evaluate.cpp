@@ -39,8 +39,10 @@
 namespace heddle {
 namespace {
 
-// Past this many recorded nodes a thread evaluates what it holds, so that an unobserved loop cannot fill the memory.
-constexpr size_t max_pending = 20000;
+// Past this many recorded nodes a thread evaluates what it holds, so that an unobserved loop cannot fill the memory. A
+// function that compile() traces ends by itself, and what is cut off keeps values that its one plan would not: all of
+// a deep model's step, with its update, stays below.
+constexpr size_t max_pending = 20'000, max_traced = 500'000;
 
 struct ThreadState {
   Repeats repeats;
@@ -271,7 +273,7 @@ void note_pending(const NodePtr& node) {
   std::vector<std::weak_ptr<Node>>& pending = pending_nodes();
   if (pending.empty() && Profiler::active()) Profiler::recording(true);
   pending.push_back(node);
-  if (pending.size() > max_pending) return evaluate(root, "too much was pending");
+  if (pending.size() > (Trace::current() ? max_traced : max_pending)) return evaluate(root, "too much was pending");
   ThreadState& thread = state();
   if (Trace::current() != nullptr || !thread.repeats.note(*node))
     return;  // compile() evaluates when the function is done

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "heddle/autograd/autograd.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/graph/philox.h"
 #include "heddle/nn/optim.h"
@@ -395,6 +396,39 @@ TEST(PackedStates, AreForSinglePrecision) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, PackedState, testing::ValuesIn(test::value_devices()), device_test_name);
+
+// The norm needs all gradients at once; what the largest parameter's moments are unpacked to lies beside its own alone.
+class PackedStateMemory : public DeviceTest {};
+TEST_P(PackedStateMemory, TheLargestIsUnpackedWhenTheOtherGradientsAreGone) {
+  std::vector<Tensor> parameters, inputs;
+  int64_t elements = 0;
+  for (const int64_t rows : {1024, 256, 256, 256, 256, 256, 256, 256, 256}) {
+    const auto stream = static_cast<uint32_t>(parameters.size());
+    parameters.push_back(Tensor::from_vector(uniform(rows * 256, stream), {rows, 256}, &device()).set_requires_grad());
+    inputs.push_back(Tensor::from_vector(uniform(4 * rows, 100 + stream), {4, rows}, &device()));
+    elements += rows * 256;
+  }
+  eval(parameters);
+  eval(inputs);
+  const auto optimizer = make("adamw", parameters);
+  optimizer->set_clip_norm(1);
+  device().reset_peak_memory();
+  const uint64_t before = device().memory().live_bytes;
+  for (int step = 0; step < 2; ++step) {
+    Tensor loss = zeros({}, DType::f32, &device());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const Tensor y = matmul(inputs[i], parameters[i]);
+      loss = loss + sum(y * y);
+    }
+    backward(loss);
+    optimizer->update();
+    optimizer->zero_grad();
+    eval({loss});
+  }
+  const auto gradients = static_cast<uint64_t>(elements) * 4, states = static_cast<uint64_t>(elements) * 2;
+  EXPECT_LT(device().memory().peak_bytes - before, gradients + states + (uint64_t{1} << 20));
+}
+HEDDLE_DEVICE_TESTS(PackedStateMemory);
 
 }  // namespace
 }  // namespace heddle::tests

@@ -43,5 +43,21 @@ TEST(Compile, ADetachedNumberOfTheHostIsKnown) {
   EXPECT_GE(f.stats().replayed, 2u);
 }
 
+// A traced function is planned as a whole, however long: a deep model's step with its update is 25,000 operations. What
+// is held on the way and not at the end is no result.
+TEST(Compile, ALongFunctionIsOneRegion) {
+  const Tensor x = leaf(12);
+  const auto f = compile([](const Tensor& t) {
+    std::vector<Tensor> held;
+    for (int i = 0; i < 25'000; ++i) held.push_back(t + t);
+    return held.back();
+  });
+  const uint64_t breaks = null_device().counters().region_breaks;
+  for (int i = 0; i < 3; ++i) f(x);
+  EXPECT_EQ(f.stats().refusal, "");
+  EXPECT_GE(f.stats().replayed, 1u);
+  EXPECT_EQ(null_device().counters().region_breaks, breaks);
+}
+
 }  // namespace
 }  // namespace heddle
