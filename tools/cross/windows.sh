@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Heddle for Windows x86-64: cross-built by MinGW-w64, packed as build/windows/heddle-windows-x86_64.zip, and with `test`
 # run by Wine, whose vulkan-1.dll and opencl.dll reach this machine's drivers. Called by tools/cross.sh.
-#   tools/cross.sh windows [test]      HEDDLE_CROSS_PARTS="libraries build pack test" names single parts, HEDDLE_CROSS_JOBS jobs
+#   tools/cross.sh windows [test]      HEDDLE_CROSS_PARTS="libraries build pack test" names single parts, HEDDLE_CROSS_JOBS jobs,
+#                                      HEDDLE_CROSS_MODEL a GGUF file that is fine-tuned on both systems
 # What Debian has no MinGW packages of is built from Debian's own source packages, as static libraries.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -163,8 +164,22 @@ run_tests() {
     train_on "$program" "$device" char-gpt --limit-steps 20 || failed=1
     train_on "$program" "$device" mnist-cnn --limit-steps 10 || failed=1
   done
+  [ ! -f "${HEDDLE_CROSS_MODEL:-}" ] || finetune_on "$program" vulkan:0 "$HEDDLE_CROSS_MODEL" || failed=1
   go_on_after_ends "$program" || failed=1
   return $failed
+}
+
+# finetune_on PROGRAM DEVICE MODEL.gguf: the same of 20 steps of LoRA on this project's pages.
+finetune_on() {
+  local program=$1 device=$2 model=$3 out=$work/runs/finetune
+  cat docs/*.md >"$work/pages.txt"
+  local options=(finetune "$model" --data "$work/pages.txt" --device "$device" --steps 20 --length 128 --batch 2 --seed 1 --limit-test 1
+    --eval-every 20 --log-every 1 --json)
+  on_windows "$program" "${options[@]}" --out "$out" >"$out.txt" || { echo "cross: fine-tuning on $device failed" >&2; return 1; }
+  [ -x $here ] || return 0
+  HEDDLE_CACHE_DIR="$work/cache-here" $here "${options[@]}" --out "$out-here" >"$out-here.txt" ||
+    { echo "cross: fine-tuning on $device failed here" >&2; return 1; }
+  same_losses "$out/metrics.jsonl" "$out-here/metrics.jsonl" 1e-3 "finetune on $device, on Windows and here"
 }
 
 # same_losses THERE HERE LIMIT TEXT: the largest relative difference of the losses of two runs, step by step.
