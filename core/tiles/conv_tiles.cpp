@@ -26,16 +26,19 @@ Row tile_row(int64_t tm, int64_t tn, int64_t rm, int64_t rn) {
   return {{"SCHEDULE", tiles}, {"TM", tm}, {"TN", tn}, {"TK", 32}, {"RM", rm}, {"RN", rn}};
 }
 
-// Eight sums a lane, so that a group has twice the lanes of 4 x 4, in the largest tiles that give seven of eight
-// compute units a group: 1.2 to 2.2 times as fast as 4 x 4 (docs/benchmarks.md, H200). Gradients of weights have their
-// groups from parts.
+// Tiles of NVIDIA's GPUs: the largest that give seven of eight compute units a group. Where the units hold few groups,
+// eight sums a lane instead of sixteen, so that a group has twice the lanes: 1.2 to 2.2 times as fast with one or two
+// groups a unit (docs/benchmarks.md, H200); where they are full, more sums a lane need fewer loads (the static model,
+// docs/certificates.md). Gradients of weights have groups from parts.
 Row pick_nvidia(const Caps& caps, const ConvProblem& p, int64_t m, int64_t n) {
-  if (p.kind == ConvProblem::Kind::weight_grad) return tile_row(64, 64, 2, 4);
-  const auto fills = [&](int64_t tm, int64_t tn) {
-    return 8 * p.G * ceil_div(m, tm) * ceil_div(n, tn) >= 7 * static_cast<int64_t>(caps.compute_units);
-  };
-  if (m >= 64 && fills(64, 64)) return tile_row(64, 64, 4, 2);
-  return fills(32, 64) ? tile_row(32, 64, 4, 2) : tile_row(32, 32, 4, 2);
+  const auto units = static_cast<int64_t>(caps.compute_units);
+  const auto groups = [&](int64_t tm, int64_t tn) { return p.G * ceil_div(m, tm) * ceil_div(n, tn); };
+  if (p.kind == ConvProblem::Kind::weight_grad)
+    return tile_row(64, 64, groups(64, 64) * std::max<int64_t>(1, p.parts) < units ? 2 : 4, 4);
+  const auto fills = [&](int64_t tm, int64_t tn) { return 8 * groups(tm, tn) >= 7 * units; };
+  const auto sums = [&](int64_t tm, int64_t tn) { return groups(tm, tn) >= 4 * units ? 4 : 2; };
+  if (m >= 64 && fills(64, 64)) return tile_row(64, 64, 4, sums(64, 64));
+  return fills(32, 64) ? tile_row(32, 64, 4, sums(32, 64)) : tile_row(32, 32, 4, 2);
 }
 
 // A tile of the weights and one of pixels, each row one float longer than the tile.

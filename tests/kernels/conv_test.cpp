@@ -1,7 +1,6 @@
 // conv.hk and conv_weight_grad.hk: every schedule against plain loops, at sizes that fit no tile, with strides,
 // dilation, padding, groups, layouts and types.
 #include <algorithm>
-#include <array>
 #include <functional>
 
 #include "heddle/core/tiles/conv_tiles.h"
@@ -398,8 +397,11 @@ TEST(PickConv, FillsAGpu) {
   caps.shared_bytes = 49152;
   caps.max_group_lanes = 1024;
   const TuningOff off;
-  const std::array<std::array<int64_t, 4>, 3> expected{{{64, 32, 64, 64}, {256, 8, 32, 64}, {512, 4, 32, 32}}};
-  for (const auto& [channels, side, tm, tn] : expected) {
+  struct Picked {
+    int64_t channels, side, tm, tn, rn;
+  };
+  for (const auto& [channels, side, tm, tn, rn] :
+       {Picked{64, 32, 64, 64, 2}, Picked{256, 8, 32, 64, 2}, Picked{512, 4, 32, 32, 2}, Picked{64, 112, 64, 64, 4}}) {
     ConvProblem p;
     p.N = 16;
     p.CG = p.OG = channels;
@@ -410,6 +412,7 @@ TEST(PickConv, FillsAGpu) {
     EXPECT_EQ(picked.at("SCHEDULE"), 1);
     EXPECT_EQ(picked.at("TM"), tm) << channels;
     EXPECT_EQ(picked.at("TN"), tn) << channels;
+    EXPECT_EQ(picked.at("RN"), rn) << channels;
     EXPECT_TRUE(KernelFile::builtin("conv").refusal(picked).empty());
   }
 }
