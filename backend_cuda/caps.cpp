@@ -6,11 +6,11 @@
 
 #include "heddle/core/base/hash.h"
 #include "heddle/core/contract/kernel_compiler.h"
+#include "heddle/core/contract/vendors.h"
 
 namespace heddle::cuda {
 namespace {
 
-constexpr uint32_t nvidia_vendor = 0x10de;
 constexpr uint64_t parameter_bytes = 4096;  // of one launch, on every architecture
 
 int attribute(CUdevice device, CUdevice_attribute what, int fallback = 0) {
@@ -27,7 +27,7 @@ Caps caps_of(CUdevice device, int sm, const std::string& identity) {
   caps.device_class =
       attribute(device, CU_DEVICE_ATTRIBUTE_INTEGRATED) ? DeviceClass::integrated_gpu : DeviceClass::discrete_gpu;
   caps.target = Target::cuda;
-  caps.vendor_id = nvidia_vendor;
+  caps.vendor_id = vendors::nvidia;
   caps.compute_units = positive(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   caps.subgroup_size = positive(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32);
   // What a kernel may opt in to; above 48 KiB its shared arrays are dynamic (core/dialect/printer.h).

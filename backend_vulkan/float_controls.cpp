@@ -1,6 +1,5 @@
 #include "heddle/backend_vulkan/float_controls.h"
 
-#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -17,17 +16,6 @@ constexpr uint32_t signed_zero_inf_nan_preserve_mode = 4461;  // the execution m
 constexpr uint32_t no_contraction = 42;                       // the decoration
 
 constexpr uint32_t first_word(uint32_t op, uint32_t words) { return words << 16 | op; }
-
-// None where the module is damaged.
-std::vector<SpirvInstruction> instructions(const std::vector<uint32_t>& module) {
-  std::vector<SpirvInstruction> all;
-  for (size_t at = spirv_head; at < module.size(); at += all.back().words()) {
-    const std::optional<SpirvInstruction> next = spirv_instruction(module, at);
-    if (!next) return {};
-    all.push_back(*next);
-  }
-  return all;
-}
 
 void append(std::vector<uint32_t>& out, const SpirvInstruction& i) {
   out.push_back(first_word(i.op, static_cast<uint32_t>(i.words())));
@@ -50,11 +38,13 @@ bool is_type(uint16_t op) { return op >= op_type_first && op <= op_type_last; }
 }  // namespace
 
 std::vector<uint32_t> preserve_nan(const std::vector<uint32_t>& module) {
-  std::vector<uint32_t> out(module.begin(), module.begin() + std::min<ptrdiff_t>(spirv_head, std::ssize(module)));
+  const std::optional<std::vector<SpirvInstruction>> all = spirv_instructions(module);
+  if (!all) return module;
+  std::vector<uint32_t> out(module.begin(), module.begin() + spirv_head);
   out.insert(out.end(), {first_word(op_capability, 2), signed_zero_inf_nan_preserve});
   bool extended = false, asked = false;
   uint32_t entry = 0;
-  for (const SpirvInstruction& i : instructions(module)) {
+  for (const SpirvInstruction& i : *all) {
     if (!extended && i.op != op_capability) append_extension(out);
     extended = extended || i.op != op_capability;
     if (entry != 0 && !asked) {  // the first behind the entry point
@@ -68,18 +58,19 @@ std::vector<uint32_t> preserve_nan(const std::vector<uint32_t>& module) {
 }
 
 std::vector<uint32_t> forbid_contraction(const std::vector<uint32_t>& module) {
-  const std::vector<SpirvInstruction> all = instructions(module);
+  const std::optional<std::vector<SpirvInstruction>> all = spirv_instructions(module);
+  if (!all) return module;
   std::set<uint32_t> sums;
-  for (const SpirvInstruction& i : all) {
+  for (const SpirvInstruction& i : *all) {
     if (contracts(i.op) && i.operands.size() > 1) sums.insert(i.operands[1]);
   }
-  for (const SpirvInstruction& i : all) {
+  for (const SpirvInstruction& i : *all) {
     if (i.op == op_decorate && i.operands.size() > 1 && i.operands[1] == no_contraction) sums.erase(i.operands[0]);
   }
   if (sums.empty()) return module;
   std::vector<uint32_t> out(module.begin(), module.begin() + spirv_head);
   bool decorated = false;
-  for (const SpirvInstruction& i : all) {
+  for (const SpirvInstruction& i : *all) {
     if (!decorated && is_type(i.op)) {
       for (const uint32_t sum : sums) out.insert(out.end(), {first_word(op_decorate, 3), sum, no_contraction});
       decorated = true;

@@ -30,11 +30,9 @@ class Lowering : private Int64Steps {
   Lowering(const Words& module, const std::string& name)
       : Int64Steps(name, module.size() < spirv_head ? 0 : module[3]), module_(module) {
     if (module.size() < spirv_head) fail("is no SPIR-V");
-    for (size_t at = spirv_head; at < module.size(); at += all_.back().words()) {
-      const std::optional<SpirvInstruction> next = spirv_instruction(module, at);
-      if (!next) fail("is damaged SPIR-V");
-      all_.push_back(*next);
-    }
+    std::optional<std::vector<SpirvInstruction>> all = spirv_instructions(module);
+    if (!all) fail("is damaged SPIR-V");
+    all_ = std::move(*all);
   }
 
   Words run() {

@@ -57,10 +57,12 @@ RunningSums RunningSums::before(const Tensor& x) {
   return {start(-std::numeric_limits<double>::infinity()), start(0)};
 }
 
-RunningSums RunningSums::with(const Tensor& logits) const {
-  const Tensor next = maximum(most, max(logits, {1}, true));
-  return {next, sums * exp(most - next) + sum(exp(logits - next), {1}, true)};
+RunningSums::Widened RunningSums::widened(const Tensor& logits) const {
+  const Tensor next = maximum(most, max(logits, {1}, true)), kept = exp(most - next), shares = exp(logits - next);
+  return {{next, sums * kept + sum(shares, {1}, true)}, kept, shares};
 }
+
+RunningSums RunningSums::with(const Tensor& logits) const { return widened(logits).sums; }
 
 Tensor RunningSums::logarithms() const { return most + log(sums); }
 

@@ -47,10 +47,19 @@ struct RunningSums {
   Tensor most, sums;
 
   static RunningSums before(const Tensor& x);
+  struct Widened;
   // With a stretch of logits (N, classes) more.
+  Widened widened(const Tensor& logits) const;
   RunningSums with(const Tensor& logits) const;
   // log sum exp.
   Tensor logarithms() const;
+};
+
+// Sums with a stretch more, and what has to be known to add other things up behind the same maxima: what earlier ones
+// are multiplied with, (N, 1), and the exponentials of the stretch, (N, classes).
+struct RunningSums::Widened {
+  RunningSums sums;
+  Tensor kept, shares;
 };
 
 }  // namespace heddle::nn

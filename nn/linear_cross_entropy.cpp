@@ -55,11 +55,8 @@ struct Sloped {
 Sloped sloped_losses_of(const Classes& classes, const Tensor& x, const Tensor& weight, const Tensor& targets) {
   const RunningSums none = RunningSums::before(x);
   const auto step = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& part) {
-    const Tensor logits = classes.logits(x, part[0]);
-    const Tensor most = maximum(carry[0], max(logits, {1}, true)), kept = exp(carry[0] - most);
-    const Tensor shares = exp(logits - most);
-    return Scanned{{most, carry[1] * kept + sum(shares, {1}, true), carry[2] * kept + classes.back(shares, part[0])},
-                   {}};
+    const auto [sums, kept, shares] = RunningSums{carry[0], carry[1]}.widened(classes.logits(x, part[0]));
+    return Scanned{{sums.most, sums.sums, carry[2] * kept + classes.back(shares, part[0])}, {}};
   };
   const std::vector<Tensor> last =
       classes.stretches.over({weight}, {none.most, none.sums, zeros(x.shape(), x.dtype(), &x.device())}, step).carry;

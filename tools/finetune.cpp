@@ -41,7 +41,7 @@ void show(const FinetuneOptions& o) {
 
 // A run that goes on computes as it began, whatever its device has now.
 void keep_choice(train::Config& config) {
-  const std::string folder = config.run.out.empty() ? "runs/" + config.run.recipe : config.run.out;
+  const std::string folder = config.run.out.empty() ? default_folder(config.run.recipe) : config.run.out;
   const std::string path = fs::path(folder) / fs::path("config.toml");
   if (config.model_value<train::Text>("recompute") != "auto" || !fs::exists(path)) return;
   const train::Config begun = train::Config::load(path);

@@ -6,7 +6,7 @@
 #     tests     kernels, conformance, autograd, parity and nn on cuda:0, vulkan:0 and opencl:0, on all cores, for
 #               TESTS_SECONDS in all; of TESTS_ONLY, names with spaces between, where that is set
 #     figures   heddle bench on each of the three, on cuda:0 beside cuBLAS, and one epoch of MNIST
-#     torch     training steps, generation and row kernels of cuda:0 beside PyTorch's, in turns
+#     torch     training steps, attention and softmax of cuda:0 beside PyTorch's, in turns
 #     profile   the kernels of some steps on cuda:0, into the log
 #     tune      searches schedules of cuda:0 for the shapes of those steps, into tuning.json
 #     finetune  heddle finetune beside PEFT, on random weights of SmolLM2-135M's sizes

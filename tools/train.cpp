@@ -33,7 +33,7 @@ void interrupt_run() {
 
 // "runs/mnist-mlp", or with the first free number behind it.
 std::string new_folder(const std::string& recipe) {
-  const std::string first = "runs/" + recipe;
+  const std::string first = default_folder(recipe);
   std::string path = first;
   for (int number = 2; fs::exists(path); ++number) path = fmt::format("{}-{}", first, number);
   return path;
@@ -57,8 +57,11 @@ void end_stalled(const DeviceContext& device, double seconds) {
 
 }  // namespace
 
+std::string default_folder(const std::string& recipe) { return "runs/" + recipe; }
+
 int run_training(train::Config config, bool resume, bool json) {
-  if (config.run.out.empty()) config.run.out = resume ? "runs/" + config.run.recipe : new_folder(config.run.recipe);
+  if (config.run.out.empty())
+    config.run.out = resume ? default_folder(config.run.recipe) : new_folder(config.run.recipe);
   DeviceContext& device = open_device(config.run.device, true);
   const train::StallWatch watch(
       train::stall_limit(), [&device] { return progress_of(device); },

@@ -18,6 +18,9 @@ struct TrainCommand {
   train::Config config() const;
 };
 
+// "runs/<recipe>": where a run without --out is resumed, and begins where nothing is there yet.
+std::string default_folder(const std::string& recipe);
+
 // Trains as the configuration says, into its folder, and prints how it goes; the process's exit code.
 int run_training(train::Config config, bool resume, bool json);
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace heddle {
 
@@ -25,6 +26,18 @@ inline std::optional<SpirvInstruction> spirv_instruction(std::span<const uint32_
   const size_t length = at < words.size() ? words[at] >> 16 : 0;
   if (length == 0 || length > words.size() - at) return std::nullopt;
   return SpirvInstruction{static_cast<uint16_t>(words[at] & 0xffffu), words.subspan(at + 1, length - 1)};
+}
+
+// All of a module, which must stay; none where it is shorter than its head or damaged.
+inline std::optional<std::vector<SpirvInstruction>> spirv_instructions(std::span<const uint32_t> words) {
+  if (words.size() < spirv_head) return std::nullopt;
+  std::vector<SpirvInstruction> all;
+  for (size_t at = spirv_head; at < words.size(); at += all.back().words()) {
+    const std::optional<SpirvInstruction> next = spirv_instruction(words, at);
+    if (!next) return std::nullopt;
+    all.push_back(*next);
+  }
+  return all;
 }
 
 }  // namespace heddle

@@ -1,5 +1,7 @@
 #include "heddle/core/dialect/print_options.h"
 
+#include "heddle/core/contract/vendors.h"
+
 namespace heddle {
 
 MatrixApi matrix_api(const Caps& caps) {
@@ -14,8 +16,7 @@ namespace {
 // Intel's GPUs whose subgroups have 16 or 32 lanes (registers of 64 bytes): the compiler takes 32, with which a lane
 // holds 64 values; kernels of tiles need more and spill, or keep their arrays in memory (docs/certificates.md).
 bool takes_too_many_lanes(const Caps& caps) {
-  constexpr uint32_t intel = 0x8086;
-  return caps.target == Target::opencl && caps.machine() == Machine::simt && caps.vendor_id == intel &&
+  return caps.target == Target::opencl && caps.machine() == Machine::simt && caps.vendor_id == vendors::intel &&
          caps.subgroup_size >= 16;
 }
 

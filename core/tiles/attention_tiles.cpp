@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "heddle/core/base/integers.h"
+#include "heddle/core/contract/vendors.h"
 #include "heddle/core/tiles/choices.h"
 #include "heddle/core/tiles/tuning.h"
 
@@ -42,8 +43,7 @@ void add_features(Row& row, const AttentionSizes& s) {
 // Columns of a tile that a lane takes: four where the group then has at least a subgroup of lanes. A thread of Intel's
 // has 128 registers of 32 bytes for all of its lanes: two, since of four the compiler spills (docs/certificates.md).
 int64_t columns_of_lane(const Caps& caps, int64_t column_count) {
-  constexpr uint32_t intel = 0x8086;
-  return column_count >= 32 && caps.vendor_id != intel ? 4 : 2;
+  return column_count >= 32 && caps.vendor_id != vendors::intel ? 4 : 2;
 }
 
 // Narrow tiles are those of long rows, which fill shared memory: one group is all that a compute unit then holds, and

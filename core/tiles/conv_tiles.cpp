@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "heddle/core/base/integers.h"
+#include "heddle/core/contract/vendors.h"
 #include "heddle/core/tiles/choices.h"
 #include "heddle/core/tiles/conv_cpu_tiles.h"
 #include "heddle/core/tiles/conv_schedules.h"
@@ -17,8 +18,6 @@ using namespace conv_schedules;
 
 namespace {
 
-const Row gpu_tiles = {{"SCHEDULE", tiles}, {"TM", 64}, {"TN", 64}, {"TK", 32}, {"RM", 4}, {"RN", 4}};
-const Row gpu_small_tiles = {{"SCHEDULE", tiles}, {"TM", 32}, {"TN", 64}, {"TK", 32}, {"RM", 4}, {"RN", 4}};
 // lavapipe runs 8 lanes in one AVX register and has no cheap shared memory.
 const Row lavapipe_registers = {{"SCHEDULE", registers}, {"LANES", 8}, {"RM", 8}, {"RN", 2}};
 
@@ -43,12 +42,10 @@ Row pick_nvidia(const Caps& caps, const ConvProblem& p, int64_t m, int64_t n) {
 
 // A tile of the weights and one of pixels, each row one float longer than the tile.
 Row pick_gpu(const Caps& caps, const ConvProblem& p, int64_t m, int64_t n) {
-  constexpr uint32_t nvidia = 0x10de;
   if (m < 8) return any_lanes;
   const bool small = m < 64 || ceil_div(m, 64) * ceil_div(n, 64) < 2 * static_cast<int64_t>(caps.compute_units);
-  const Row row = caps.vendor_id == nvidia                            ? pick_nvidia(caps, p, m, n)
-                  : small && p.kind != ConvProblem::Kind::weight_grad ? gpu_small_tiles
-                                                                      : gpu_tiles;
+  const bool few = small && p.kind != ConvProblem::Kind::weight_grad;
+  const Row row = caps.vendor_id == vendors::nvidia ? pick_nvidia(caps, p, m, n) : tile_row(few ? 32 : 64, 64, 4, 4);
   const int64_t group = row.at("TM") / row.at("RM") * (row.at("TN") / row.at("RN")),
                 shared = row.at("TK") * (row.at("TM") + row.at("TN") + 2) * 4;
   return group <= caps.max_group_lanes && shared <= caps.shared_bytes ? row : any_lanes;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heddle/core/base/integers.h"
+#include "heddle/core/contract/vendors.h"
 #include "heddle/core/dialect/printer.h"
 #include "heddle/core/tiles/choices.h"
 #include "heddle/core/tiles/matmul_schedules.h"
@@ -154,8 +155,6 @@ Row pick_lanes_of_cpu(const Caps& caps, const MatmulProblem& p) {
 // starts from them. NVIDIA's were measured on an H200, where the tuner found none that is better (docs/benchmarks.md);
 // the others were not measured on their devices.
 
-constexpr uint32_t amd = 0x1002, nvidia = 0x10de, intel = 0x8086;
-
 // From the largest tiles to the smallest; the first one that fits the device and gives every compute unit a group is
 // taken.
 struct ClassRows {
@@ -170,11 +169,11 @@ Row tile_row(int64_t tm, int64_t tn, int64_t tk, int64_t rm, int64_t rn, int64_t
 }
 
 const ClassRows& rows_of(const Caps& caps) {
-  static const ClassRows table[] = {{nvidia, DeviceClass::discrete_gpu, tile_row(128, 128, 16, 8, 8, 4, 1, 8),
+  static const ClassRows table[] = {{vendors::nvidia, DeviceClass::discrete_gpu, tile_row(128, 128, 16, 8, 8, 4, 1, 8),
                                      tile_row(64, 64, 16, 4, 4, 4, 1, 8), tile_row(32, 32, 32, 2, 4, 2, 1, 0)},
-                                    {amd, DeviceClass::discrete_gpu, tile_row(128, 64, 16, 8, 4, 4, 1, 8),
+                                    {vendors::amd, DeviceClass::discrete_gpu, tile_row(128, 64, 16, 8, 4, 4, 1, 8),
                                      tile_row(64, 64, 16, 4, 4, 4, 1, 0), tile_row(32, 32, 32, 2, 4, 2, 0, 0)},
-                                    {intel, DeviceClass::discrete_gpu, tile_row(64, 64, 16, 8, 4, 4, 1, 4),
+                                    {vendors::intel, DeviceClass::discrete_gpu, tile_row(64, 64, 16, 8, 4, 4, 1, 4),
                                      tile_row(64, 64, 16, 4, 4, 4, 0, 0), tile_row(16, 32, 16, 2, 4, 2, 0, 0)},
                                     {0, DeviceClass::integrated_gpu, tile_row(64, 64, 16, 8, 4, 4, 0, 4),
                                      tile_row(32, 64, 16, 4, 4, 4, 0, 0), tile_row(16, 32, 16, 2, 4, 2, 0, 0)},
@@ -277,7 +276,7 @@ constexpr int64_t shortest_part = 256;  // along k
 // compute unit holds one group of the large tiles.
 int64_t wave_parts(const Caps& caps, const MatmulProblem& p) {
   const int64_t units = std::max<int64_t>(1, caps.compute_units), tiles = groups(p, rows_of(caps).large);
-  if (caps.vendor_id != nvidia || caps.device_class != DeviceClass::discrete_gpu) return 1;
+  if (caps.vendor_id != vendors::nvidia || caps.device_class != DeviceClass::discrete_gpu) return 1;
   if (element_of(caps, p) >= 0 || tiles < units || !multiplies_f32(p.a, p.a_value, p.prologue_a)) return 1;
   constexpr int64_t long_part = 1024;
   int64_t best = 1;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "heddle/core/contract/vendors.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/tiles/matmul_tiles.h"
@@ -141,7 +142,7 @@ TEST(MatmulParts, FollowDeviceAndProblem) {
   EXPECT_EQ(parts(gpu, 128, 64, 300), 1);      // short
   EXPECT_EQ(parts(gpu, 64, 64, 8192, 64), 1);  // the batch is work enough
   Caps nvidia = gpu;
-  nvidia.vendor_id = 0x10de;
+  nvidia.vendor_id = vendors::nvidia;
   nvidia.matrix_units = "16x16x16 f16 f32";
   EXPECT_EQ(parts(nvidia, 3072, 768, 8192), 4);   // 144 tiles: two waves of 132, of which one is nearly empty
   EXPECT_EQ(parts(nvidia, 3072, 768, 2047), 1);   // too short

@@ -16,6 +16,7 @@
 #include "heddle/core/dialect/printer.h"
 #include "heddle/core/tiles/conv_tiles.h"
 #include "heddle/core/tiles/matmul_tiles.h"
+#include "tests/kernels/hopper.h"
 #ifdef HEDDLE_HAS_OPENCL
 #include "heddle/backend_opencl/declarations.h"
 #endif
@@ -245,20 +246,7 @@ std::vector<Variant> unit_variants(int64_t lanes) {
   return all;
 }
 
-// What pick_matmul chooses on a large NVIDIA GPU for large, medium and small products.
-Caps hopper() {
-  Caps caps;
-  caps.device_class = DeviceClass::discrete_gpu;
-  caps.target = Target::cuda;
-  caps.vendor_id = 0x10de;
-  caps.compute_units = 132;
-  caps.subgroup_size = 32;
-  caps.shared_bytes = 232448;
-  caps.max_group_lanes = 1024;
-  caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";
-  return caps;
-}
-
+// What is picked on a large NVIDIA GPU: convolutions, then products, large, medium and small.
 [[maybe_unused]] std::vector<Variant> conv_defaults() {  // without NVRTC nobody asks
   std::vector<Variant> all;
   for (const auto kind : {ConvProblem::Kind::forward, ConvProblem::Kind::input_grad, ConvProblem::Kind::weight_grad}) {

@@ -5,6 +5,7 @@
 
 #include "heddle/core/tiles/conv_tiles.h"
 #include "heddle/core/tiles/tuning.h"
+#include "tests/kernels/hopper.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace heddle::test {
@@ -389,13 +390,7 @@ HEDDLE_ON_DEVICES(ConvTest);
 
 // On NVIDIA's the largest tiles that keep the 132 units of an H200 busy, as they were measured there.
 TEST(PickConv, FillsAGpu) {
-  Caps caps;
-  caps.device_class = DeviceClass::discrete_gpu;
-  caps.target = Target::cuda;
-  caps.vendor_id = 0x10de;
-  caps.compute_units = 132;
-  caps.shared_bytes = 49152;
-  caps.max_group_lanes = 1024;
+  const Caps caps = hopper();
   const TuningOff off;
   struct Picked {
     int64_t channels, side, tm, tn, rn;

@@ -1,4 +1,5 @@
 // Requests to leave f32 arithmetic as it is written: what they add to a module, and what they leave alone.
+#ifdef HEDDLE_TEST_VULKAN
 #include "heddle/backend_vulkan/float_controls.h"
 
 #include <gtest/gtest.h>
@@ -21,13 +22,7 @@ void main() {
 }
 )";
 
-std::vector<SpirvInstruction> all(const std::vector<uint32_t>& module) {
-  std::vector<SpirvInstruction> found;
-  for (size_t at = spirv_head; at < module.size(); at += found.back().words()) {
-    found.push_back(spirv_instruction(module, at).value());
-  }
-  return found;
-}
+std::vector<SpirvInstruction> all(const std::vector<uint32_t>& module) { return spirv_instructions(module).value(); }
 
 ptrdiff_t count(const std::vector<uint32_t>& module, uint16_t op) {
   const auto list = all(module);
@@ -78,3 +73,4 @@ TEST(FloatControls, DamagedModulesComeBackAsTheyAre) {
 
 }  // namespace
 }  // namespace heddle::vulkan
+#endif

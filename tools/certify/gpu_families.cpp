@@ -16,6 +16,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/similar.h"
+#include "heddle/core/contract/vendors.h"
 #include "heddle/deploy/cuda_target.h"
 
 namespace heddle::tools::certify {
@@ -62,7 +63,7 @@ GpuFamily amd(const char* arch, const char* card, uint32_t units, uint64_t memor
   f.vendor = Vendor::amd;
   f.arch = arch;
   f.card = card;
-  f.caps = common_caps(DeviceClass::discrete_gpu, Target::glsl, 0x1002, memory);
+  f.caps = common_caps(DeviceClass::discrete_gpu, Target::glsl, vendors::amd, memory);
   f.caps.compute_units = units;
   f.caps.subgroup_size = f.compiled_lanes = 64;
   f.caps.shared_bytes = 65536;
@@ -84,7 +85,7 @@ GpuFamily intel(const char* arch, const char* card, DeviceClass device_class, ui
   f.vendor = Vendor::intel;
   f.arch = arch;
   f.card = card;
-  f.caps = common_caps(device_class, Target::opencl, 0x8086, memory);
+  f.caps = common_caps(device_class, Target::opencl, vendors::intel, memory);
   f.caps.compute_units = units;
   f.caps.subgroup_size = lanes;
   f.caps.shared_bytes = 65536;
