@@ -6,9 +6,12 @@
       --heddle build/release/bin/heddle --device opencl:0 [--rounds 3] [--steps 6] [--length 256] [--batch 4]
 
 Both train adapters of rank 8 beside the attention's four projections, on the same text in rows of the same length: the
-fork a row a step, which is all it knows, Heddle a batch. --gpu gives the fork all of its layers on its Vulkan device;
-without it the fork computes on the CPU. A round is one run of each, in turn; a run's speed is the median over its steps
-but the first two. Exit code: 0; 2 with one line when something is missing.
+fork a row a step, which is all it knows, Heddle a batch. --gpu gives the fork all of its layers on the first Vulkan
+device, a driver on the CPU included; without it the fork computes on the CPU. A round is one run of each, in turn; a
+run's speed is the median over its steps but the first two. Exit code: 0; 2 with one line when something is missing, the
+fork's Vulkan device among it.
+
+Mesa 22.3's lavapipe (Debian 12) is corrupted by the fork's first step; Mesa 25.0 (Debian 13) runs it.
 """
 import argparse
 import json
@@ -50,9 +53,11 @@ def fork(given, text, folder):
     command = [given.fork, "-m", given.model, "-f", text, "-c", length, "-b", length, "-ub", length, "-fa", "off",
                "--lora-rank", "8", "--output-adapter", os.path.join(folder, "fork.gguf"),
                "-t", str(given.threads), "-ngl", "999" if given.gpu else "0"]
+    # The fork leaves drivers on the CPU out and then trains on the CPU without a word, unless a device is named.
+    variables = {**os.environ, "GGML_VK_VISIBLE_DEVICES": "0"} if given.gpu else None
     moments = []
     with open(os.path.join(folder, "fork.log"), "wb") as log:
-        run = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE, cwd=folder)
+        run = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE, cwd=folder, env=variables)
         seen, shown = 0, b""
         while len(moments) < given.steps + WARM + 1:
             some = os.read(run.stderr.fileno(), 65536)
@@ -66,8 +71,11 @@ def fork(given, text, folder):
                 moments.append(time.monotonic())
         run.kill()
         run.wait()
+    shown = pathlib.Path(folder, "fork.log").read_bytes()
+    if given.gpu and b"using device Vulkan" not in shown:
+        fail(f"{given.fork} found no Vulkan device")
     if len(moments) < given.steps + WARM + 1:
-        tail = pathlib.Path(folder, "fork.log").read_bytes()[-600:].decode(errors="replace")
+        tail = shown[-600:].decode(errors="replace")
         fail(f"{given.fork} ended after {len(moments)} steps: {tail}")
     return given.length / statistics.median(b - a for a, b in zip(moments[WARM:], moments[WARM + 1:]))
 
