@@ -2,12 +2,13 @@
 # Builds with sanitizers and runs the groups that need no driver: unit, null, data, and nn, autograd, training and its
 # parity on the reference device.
 #   tools/sanitize.sh          AddressSanitizer and UndefinedBehaviorSanitizer
-#   tools/sanitize.sh tsan     ThreadSanitizer, on the null, unit and data groups (allocator, contexts, registry, caches, loader)
+#   tools/sanitize.sh tsan     ThreadSanitizer, on the null, unit, data and distributed groups (allocator, contexts,
+#                              registry, caches, loader, the communication thread)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=${1:-asan}
-groups=(unit null data)
+groups=(unit null data distributed)
 [ "$preset" = tsan ] || groups+=(nn autograd train parity)
 tools/build.sh "$preset" "${groups[@]/#/heddle_tests_}"
 

@@ -27,6 +27,8 @@ optional=(
   "opencl-headers|opencl-c-headers" "ocl-icd-libopencl1|libopencl1" pocl-opencl-icd
   # SwiftShader, a Vulkan driver with little: a browser's, its library alone is used
   chromium-common
+  # worlds of several processes: mpirun and Open MPI's library
+  openmpi-bin
   # tests read a CPU driver's machine code
   binutils
   # tools/format.sh

@@ -51,7 +51,8 @@ std::set<std::string> matches(const std::string& text, const std::string& patter
 
 TEST(Docs, FilesThatTheyNameAreThere) {
   const std::string path =
-      "`((?:autograd|backend_\\w+|bench|checks|cmake|core|data|docs|examples|io|nn|shaders|tests|tools|train)/"
+      "`((?:autograd|backend_\\w+|bench|checks|cmake|core|data|distributed|docs|examples|io|nn|shaders|tests|tools|"
+      "train)/"
       "[\\w/.-]+\\.(?:h|cpp|inc|hk|hki|md|py|sh|cmake|txt|json|js|css))(?::[\\d, ]+)?`";
   int count = 0;
   for (const fs::path& page : pages()) {
@@ -65,7 +66,8 @@ TEST(Docs, FilesThatTheyNameAreThere) {
 
 TEST(Docs, FoldersThatTheyNameAreThere) {
   const std::string path =
-      "`((?:autograd|backend_\\w+|bench|checks|cmake|core|data|docs|examples|io|nn|shaders|tests|tools|train)/"
+      "`((?:autograd|backend_\\w+|bench|checks|cmake|core|data|distributed|docs|examples|io|nn|shaders|tests|tools|"
+      "train)/"
       "(?:[\\w-]+/)*)`";
   for (const fs::path& page : pages())
     for (const std::string& named : matches(text_of(page), path))

@@ -1,4 +1,5 @@
-// Who may include whom: tools -> train -> nn, data -> io, autograd -> core <- backend_*, and deploy -> runtime -> io;
+// Who may include whom: tools -> train -> nn, data -> io, autograd -> core <- backend_*, deploy -> runtime -> io, and
+// distributed -> core;
 // driver headers only in backends. A room of core/ includes itself and those before it, and its modules include each
 // other in no circle.
 #include <fmt/format.h>
@@ -33,6 +34,7 @@ const std::map<std::string, std::set<std::string>>& allowed() {
   static const std::map<std::string, std::set<std::string>> table = {
       {"core", {"core"}},
       {"autograd", {"core", "autograd"}},
+      {"distributed", {"core", "distributed"}},
       {"nn", {"core", "autograd", "io", "nn"}},
       {"data", {"core", "io", "data"}},
       {"io", {"core", "io"}},
@@ -81,7 +83,7 @@ constexpr std::array rooms = {
 // The last room that a folder outside of core/ may include; others may include all.
 constexpr std::pair<const char*, const char*> last_rooms[] = {
     {"backend_vulkan", "device"}, {"backend_opencl", "device"}, {"backend_cuda", "device"}, {"io", "graph"},
-    {"data", "functions"},        {"runtime", "run"},
+    {"data", "functions"},        {"runtime", "run"},           {"distributed", "base"},
 };
 
 // The number of a room by a path such as core/base/shape.h; that of none is the last.

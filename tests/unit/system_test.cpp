@@ -334,8 +334,8 @@ TEST(System, ItKnowsItsCodeAndItsMachine) {
   EXPECT_FALSE(os::command_line().empty());
   EXPECT_FALSE(os::host_name().empty());
   EXPECT_FALSE(os::system_name().empty());
-  for (const os::Vendor vendor :
-       {os::Vendor::opencl, os::Vendor::vulkan, os::Vendor::cuda, os::Vendor::nvrtc, os::Vendor::cublas})
+  for (const os::Vendor vendor : {os::Vendor::opencl, os::Vendor::vulkan, os::Vendor::cuda, os::Vendor::nvrtc,
+                                  os::Vendor::cublas, os::Vendor::mpi})
     EXPECT_FALSE(os::names_of(vendor).empty());
   std::string reason;
   EXPECT_EQ(os::open_library("heddle-no-such-library", &reason), nullptr);

@@ -15,7 +15,7 @@ Group = collections.namedtuple("Group", "program filter environment")
 Batch = collections.namedtuple("Batch", "group tests seconds")  # tests of a group that run in one process
 NO_VULKAN = {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
 HOST = {"OCL_ICD_VENDORS": "/nonexistent", "HEDDLE_DEVICE": "reference:0", **NO_VULKAN}
-ON_HOST = ("unit", "null", "data", "autograd", "nn", "train", "parity", "cli", "faults")
+ON_HOST = ("unit", "null", "data", "autograd", "nn", "train", "parity", "cli", "faults", "distributed")
 # Cheap groups first: those that need no driver run without one, so that nothing waits for its compiler; then OpenCL.
 GROUPS = {**{name: Group(name, "*", HOST) for name in ON_HOST},
           "reference": Group("reference", "-Property/*", HOST),

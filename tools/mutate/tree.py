@@ -12,7 +12,7 @@ import sys
 import shader_sites
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FOLDERS = ["core", "autograd", "nn", "data", "io", "train", "shaders"]
+FOLDERS = ["core", "distributed", "autograd", "nn", "data", "io", "train", "shaders"]
 DECLARATION = "bool hk_mutant(int) noexcept;  // chosen by HEDDLE_MUTANT\n#line 1\n"
 
 

@@ -29,7 +29,7 @@ bool keep_loaded(const std::string& path);
 
 // ---- names ----
 
-enum class Vendor { opencl, vulkan, cuda, nvrtc, cublas };
+enum class Vendor { opencl, vulkan, cuda, nvrtc, cublas, mpi };
 struct LibraryName {
   int version;  // its major one; 0 where the name tells none
   const char* name;

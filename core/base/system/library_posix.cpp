@@ -65,7 +65,8 @@ std::span<const LibraryName> names_of(Vendor vendor) {
       {13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}, {0, "libnvrtc.so"}};
   static constexpr LibraryName cublas[] = {
       {13, "libcublas.so.13"}, {12, "libcublas.so.12"}, {11, "libcublas.so.11"}, {0, "libcublas.so"}};
-  static constexpr std::span<const LibraryName> names[] = {opencl, vulkan, cuda, nvrtc, cublas};  // as in Vendor
+  static constexpr LibraryName mpi[] = {{40, "libmpi.so.40"}, {12, "libmpich.so.12"}, {12, "libmpi.so.12"}};
+  static constexpr std::span<const LibraryName> names[] = {opencl, vulkan, cuda, nvrtc, cublas, mpi};  // as in Vendor
   return names[static_cast<size_t>(vendor)];
 }
 

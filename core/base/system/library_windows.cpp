@@ -46,7 +46,8 @@ std::span<const LibraryName> names_of(Vendor vendor) {
   static constexpr LibraryName nvrtc[] = {
       {13, "nvrtc64_130_0.dll"}, {12, "nvrtc64_120_0.dll"}, {11, "nvrtc64_112_0.dll"}};
   static constexpr LibraryName cublas[] = {{13, "cublas64_13.dll"}, {12, "cublas64_12.dll"}, {11, "cublas64_11.dll"}};
-  static constexpr std::span<const LibraryName> names[] = {opencl, vulkan, cuda, nvrtc, cublas};  // as in Vendor
+  static constexpr LibraryName mpi[] = {{12, "impi.dll"}, {12, "msmpi.dll"}};
+  static constexpr std::span<const LibraryName> names[] = {opencl, vulkan, cuda, nvrtc, cublas, mpi};  // as in Vendor
   return names[static_cast<size_t>(vendor)];
 }
 

@@ -1,0 +1,175 @@
+#include "heddle/distributed/communication_thread.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/distributed/errors.h"
+
+namespace heddle::distributed {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr size_t most_at_once = 256;  // far below the numbers that tags tell apart (running_call.cpp)
+// How long an answer is polled for without a pause: the others may need this processor to give it.
+constexpr double spinning_seconds = 30e-6;
+constexpr auto poll_pause = 20us;
+// A message that was handed over may need a last push by its sender, who waits for nothing any more.
+constexpr auto idle_pause = 20ms;
+
+Failure failure_of(const std::exception& error) {
+  if (dynamic_cast<const MismatchError*>(&error) != nullptr) return {FailureKind::mismatch, error.what()};
+  if (dynamic_cast<const CommunicationTimeout*>(&error) != nullptr) return {FailureKind::timeout, error.what()};
+  return {FailureKind::communication, error.what()};
+}
+
+}  // namespace
+
+CommunicationThread::CommunicationThread(std::function<std::unique_ptr<Transport>()> open, const ThreadOptions& options)
+    : options_(options), thread_([this, open = std::move(open)] { run(open); }) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return opened_; });
+  if (!opening_failure_) return;
+  lock.unlock();
+  thread_.join();
+  std::rethrow_exception(opening_failure_);
+}
+
+CommunicationThread::~CommunicationThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void CommunicationThread::submit(Request request) {
+  {
+    const std::lock_guard lock(mutex_);
+    submitted_.push_back(std::move(request));
+  }
+  changed_.notify_all();
+}
+
+void CommunicationThread::run(const std::function<std::unique_ptr<Transport>()>& open) {
+  if (!open_transport(open)) return;
+  serve();
+  if (!broken_.empty()) transport_->give_up();
+  transport_.reset();
+}
+
+bool CommunicationThread::open_transport(const std::function<std::unique_ptr<Transport>()>& open) {
+  std::exception_ptr failure;
+  try {
+    transport_ = open();
+    rank_ = transport_->rank();
+    size_ = transport_->size();
+    name_ = transport_->name();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  opening_failure_ = failure;
+  opened_ = true;
+  changed_.notify_all();
+  return failure == nullptr;
+}
+
+void CommunicationThread::serve() {
+  auto last = std::chrono::steady_clock::now();  // when something happened
+  while (take_new()) {
+    if (progress())
+      last = std::chrono::steady_clock::now();
+    else if (seconds_since(last) > spinning_seconds)
+      std::this_thread::sleep_for(poll_pause);
+  }
+}
+
+// Sleeps while there is nothing to do; false once the thread shall end and every call has.
+bool CommunicationThread::take_new() {
+  std::unique_lock lock(mutex_);
+  while (running_.empty() && waiting_.empty() && submitted_.empty()) {
+    if (stopping_) return false;
+    changed_.wait_for(lock, idle_pause);
+    push();
+  }
+  for (Request& request : submitted_) waiting_.push_back(std::move(request));
+  submitted_.clear();
+  return true;
+}
+
+void CommunicationThread::push() {
+  if (!broken_.empty()) return;
+  try {
+    transport_->push();
+  } catch (const std::exception& error) {
+    break_world(error.what());
+  }
+}
+
+void CommunicationThread::start(Request request) {
+  std::unique_ptr<Scratch> scratch;
+  if (scratches_.empty()) {
+    scratch = std::make_unique<Scratch>();
+  } else {
+    scratch = std::move(scratches_.back());
+    scratches_.pop_back();
+  }
+  const std::shared_ptr<TicketState> ticket = request.ticket;
+  const std::string place = request.call.place();
+  if (broken_.empty()) {
+    try {
+      running_.push_back(
+          std::make_unique<RunningCall>(std::move(request), *transport_, std::move(scratch), options_.piece_bytes));
+      return;
+    } catch (const std::exception& error) {
+      break_world(fmt::format("{}: {}", place, error.what()));
+    }
+  }
+  ticket->end({FailureKind::communication, fmt::format("{}: the world is broken: {}", place, broken_)});
+}
+
+bool CommunicationThread::progress() {
+  bool any = false;
+  for (; !waiting_.empty() && running_.size() < most_at_once; waiting_.pop_front(), any = true)
+    start(std::move(waiting_.front()));
+  for (const auto& call : running_) advance(*call, any);
+  std::erase_if(running_, [](const auto& call) { return call->ended(); });
+  return any;
+}
+
+void CommunicationThread::advance(RunningCall& call, bool& any) {
+  if (!broken_.empty())
+    return finish(call, {FailureKind::communication,
+                         fmt::format("{}: the world is broken: {}", call.request().call.place(), broken_)});
+  try {
+    any |= call.progress();
+    if (call.done()) return finish(call, {});
+    check_limit(call);
+  } catch (const std::exception& error) {
+    break_world(error.what());
+    finish(call, failure_of(error));
+  }
+}
+
+void CommunicationThread::check_limit(const RunningCall& call) const {
+  if (call.idle_seconds() < options_.limit_seconds) return;
+  const Call& what = call.request().call;
+  throw CommunicationTimeout(fmt::format("{}: rank {} waited {:g} s for {}: {}", what.place(), rank_,
+                                         options_.limit_seconds, what.str(), call.missing()));
+}
+
+void CommunicationThread::finish(RunningCall& call, Failure failure) {
+  if (broken_.empty()) scratches_.push_back(call.give_back_scratch());
+  call.end(std::move(failure));
+}
+
+void CommunicationThread::break_world(const std::string& why) {
+  if (broken_.empty()) broken_ = why;
+}
+
+}  // namespace heddle::distributed

@@ -1,0 +1,19 @@
+// MPI as a transport: a library that is opened at run time, as drivers are.
+//
+// Invariants: a process has one MPI world in its life. Only messages between pairs are asked of MPI; algorithms are
+// Heddle's (schedules.h), so their results do not depend on the library. HEDDLE_MPI names another library.
+// Errors: TransportUnavailable where no library can be opened, names what was tried and the package; where the library
+// is not the launcher's, or lacks something; where the process has had its world. CommunicationError where MPI does not
+// start. Thread safety: none; the thread that opens makes all calls.
+#pragma once
+
+#include <memory>
+
+#include "heddle/distributed/launch.h"
+#include "heddle/distributed/transport.h"
+
+namespace heddle::distributed {
+
+std::unique_ptr<Transport> open_mpi_transport(const Launch& launch);
+
+}  // namespace heddle::distributed

@@ -1,0 +1,14 @@
+#include "heddle/distributed/open_world.h"
+
+#include "heddle/distributed/launch.h"
+#include "heddle/distributed/mpi_transport.h"
+
+namespace heddle::distributed {
+
+std::unique_ptr<World> open_world(const WorldOptions& options) {
+  const Launch launch = launch_of_process();
+  if (launch.kind == Launch::Kind::none) return std::make_unique<World>();
+  return std::make_unique<World>([launch] { return open_mpi_transport(launch); }, options);
+}
+
+}  // namespace heddle::distributed

@@ -1,0 +1,229 @@
+#include "heddle/distributed/schedules.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "heddle/core/base/integers.h"
+
+namespace heddle::distributed {
+namespace {
+
+using Bytes = std::span<std::byte>;
+
+constexpr size_t slots_at_a_time = 4;   // pieces of each other rank that may wait to be reduced
+constexpr size_t sends_at_a_time = 16;  // pieces under way to each other rank
+
+// Messages are never written through, but a task has one kind of bytes.
+Bytes bytes_of(const std::byte* from, size_t count) { return {const_cast<std::byte*>(from), count}; }
+
+class Builder {
+ public:
+  Builder(const Call& call, const Members& members, const Buffers& buffers, Scratch& scratch, size_t piece_bytes)
+      : call_(call),
+        members_(members),
+        buffers_(buffers),
+        scratch_(scratch),
+        width_(size_of(call.dtype)),
+        piece_(std::max<size_t>(piece_bytes / width_, 1)),
+        elements_(static_cast<size_t>(call.shape.numel())) {}
+
+  Exchange build() {
+    switch (call_.operation) {
+      case Operation::all_reduce:
+        all_reduce();
+        break;
+      case Operation::reduce_scatter:
+        reduce_scatter();
+        break;
+      case Operation::all_gather:
+        all_gather();
+        break;
+      case Operation::all_to_all:
+        all_to_all();
+        break;
+      case Operation::broadcast:
+        broadcast();
+        break;
+      case Operation::send:
+        send_all(peer_of_pair(), 0, buffers_.input, elements_);
+        break;
+      case Operation::receive:
+        receive_all(peer_of_pair(), 0, buffers_.output, elements_);
+        break;
+      case Operation::barrier:
+        break;  // the comparison of calls is one
+    }
+    return std::move(exchange_);
+  }
+
+ private:
+  using Place = Exchange::Place;
+
+  size_t me() const { return members_.me; }
+  size_t count() const { return members_.count(); }
+  int rank(size_t member) const { return members_.ranks[member]; }
+  // The others, beginning behind this one, so that not all send to the same rank first.
+  std::vector<size_t> others() const {
+    std::vector<size_t> found;
+    for (size_t step = 1; step < count(); ++step) found.push_back((me() + step) % count());
+    return found;
+  }
+  size_t peer_of_pair() const { return me() == 0 ? 1 : 0; }
+
+  // Elements of a member's part.
+  struct Part {
+    size_t first, size;
+  };
+  Part part_of(size_t member) const {
+    const size_t first = elements_ / count() * member + std::min(elements_ % count(), member);
+    return {first, elements_ / count() + (member < elements_ % count() ? 1 : 0)};
+  }
+  size_t pieces(size_t elements) const { return ceil_div(elements, piece_); }
+  // A piece of `elements` that begin at `base`.
+  Bytes piece(const std::byte* base, size_t elements, size_t number) const {
+    const size_t first = number * piece_;
+    return bytes_of(base + first * width_, std::min(piece_, elements - first) * width_);
+  }
+
+  // A send waits for the one sends_at_a_time before it; gives the places of all.
+  std::vector<Place> send_all(size_t member, int lane, const std::byte* base, size_t elements) {
+    std::vector<Place> sent;
+    for (size_t k = 0; k < pieces(elements); ++k) {
+      const Place before = k >= sends_at_a_time ? sent[k - sends_at_a_time] : Exchange::none;
+      sent.push_back(exchange_.send(rank(member), lane, piece(base, elements, k), {before}));
+    }
+    return sent;
+  }
+  // A receive waits for the task of its number, where there are any.
+  std::vector<Place> receive_all(size_t member, int lane, std::byte* base, size_t elements,
+                                 const std::vector<Place>& after = {}) {
+    std::vector<Place> received;
+    for (size_t k = 0; k < pieces(elements); ++k) {
+      const Place before = after.empty() ? Exchange::none : after[k];
+      received.push_back(exchange_.receive(rank(member), lane, piece(base, elements, k), {before}));
+    }
+    return received;
+  }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) {
+    if (to == from || bytes == 0) return;
+    exchange_.work([=] { std::memcpy(to, from, bytes); });
+  }
+
+  // Where pieces of the others, of so many elements, wait to be reduced: by turn, then by member.
+  void make_slots(size_t elements) {
+    const size_t turns = std::min(slots_at_a_time, pieces(elements));
+    scratch_.slots.resize(slots_at_a_time * count());
+    for (size_t i = 0; i < turns * count(); ++i) scratch_.slots[i].resize(std::min(piece_, elements) * width_);
+  }
+  std::byte* slot(size_t turn, size_t member) {
+    return scratch_.slots[turn % slots_at_a_time * count() + member].data();
+  }
+
+  // The part that is in `mine` is reduced there with what the others send; gives the place of each piece's end.
+  std::vector<Place> reduce_part(std::byte* mine, size_t elements) {
+    std::vector<Place> done;
+    for (size_t k = 0; k < pieces(elements); ++k) {
+      const Place before = k >= slots_at_a_time ? done[k - slots_at_a_time] : Exchange::none;
+      const Bytes target = piece(mine, elements, k);
+      std::vector<void*> sources(count());
+      sources[me()] = target.data();
+      std::vector<Place> received;
+      for (const size_t other : others()) {
+        sources[other] = slot(k, other);
+        received.push_back(exchange_.receive(rank(other), 0, {slot(k, other), target.size()}, {before}));
+      }
+      done.push_back(exchange_.work(
+          [reduction = call_.reduction, dtype = call_.dtype, sources, target, elements = target.size() / width_,
+           &wide = scratch_.wide] { reduce(reduction, dtype, sources, target.data(), elements, wide); }));
+      for (const Place place : received) exchange_.wait(done.back(), place);
+    }
+    return done;
+  }
+
+  void all_reduce() {
+    const Part mine = part_of(me());
+    std::byte* const data = buffers_.output;
+    if (count() == 1) return;
+    make_slots(part_of(0).size);  // no part is larger
+    std::vector<std::vector<Place>> sent(count());
+    for (const size_t other : others()) {
+      const Part part = part_of(other);
+      sent[other] = send_all(other, 0, data + part.first * width_, part.size);
+    }
+    const std::vector<Place> reduced = reduce_part(data + mine.first * width_, mine.size);
+    for (const size_t other : others()) {
+      for (size_t k = 0; k < reduced.size(); ++k)
+        exchange_.send(rank(other), 1, piece(data + mine.first * width_, mine.size, k), {reduced[k]});
+      const Part part = part_of(other);
+      receive_all(other, 1, data + part.first * width_, part.size, sent[other]);  // where the sent piece was
+    }
+  }
+
+  void reduce_scatter() {
+    make_slots(elements_);
+    std::byte* const mine = buffers_.output;
+    const size_t bytes = elements_ * width_;
+    if (bytes > 0) std::memcpy(mine, buffers_.input + me() * bytes, bytes);
+    for (const size_t other : others()) send_all(other, 0, buffers_.input + other * bytes, elements_);
+    reduce_part(mine, elements_);
+  }
+  void all_gather() {
+    const size_t bytes = elements_ * width_;
+    copy(buffers_.output + me() * bytes, buffers_.input, bytes);
+    for (const size_t other : others()) {
+      send_all(other, 0, buffers_.input, elements_);
+      receive_all(other, 0, buffers_.output + other * bytes, elements_);
+    }
+  }
+
+  void all_to_all() {
+    const size_t bytes = elements_ * width_;
+    copy(buffers_.output + me() * bytes, buffers_.input + me() * bytes, bytes);
+    for (const size_t other : others()) {
+      send_all(other, 0, buffers_.input + other * bytes, elements_);
+      receive_all(other, 0, buffers_.output + other * bytes, elements_);
+    }
+  }
+
+  // Lane 0: each its part from the root; lane 1: parts from who has them.
+  void broadcast() {
+    const auto root = static_cast<size_t>(call_.root);
+    std::byte* const data = buffers_.output;
+    const auto place_of = [&](size_t member) { return data + part_of(member).first * width_; };
+    std::vector<Place> mine;
+    if (me() == root) {
+      for (const size_t other : others()) send_all(other, 0, place_of(other), part_of(other).size);
+    } else {
+      mine = receive_all(root, 0, place_of(me()), part_of(me()).size);
+    }
+    for (const size_t other : others()) {
+      if (other != root) pass_on(other, mine);
+      if (me() != root) receive_all(other, 1, place_of(other), part_of(other).size);
+    }
+  }
+  // This member's part, of which each piece waits for its task, where there are any.
+  void pass_on(size_t member, const std::vector<Place>& after) {
+    const Part part = part_of(me());
+    for (size_t k = 0; k < pieces(part.size); ++k) {
+      const Place before = after.empty() ? Exchange::none : after[k];
+      exchange_.send(rank(member), 1, piece(buffers_.output + part.first * width_, part.size, k), {before});
+    }
+  }
+
+  const Call& call_;
+  const Members& members_;
+  const Buffers& buffers_;
+  Scratch& scratch_;
+  size_t width_, piece_, elements_;
+  Exchange exchange_;
+};
+
+}  // namespace
+
+Exchange schedule(const Call& call, const Members& members, const Buffers& buffers, Scratch& scratch,
+                  size_t piece_bytes) {
+  return Builder(call, members, buffers, scratch, piece_bytes).build();
+}
+
+}  // namespace heddle::distributed

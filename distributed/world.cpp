@@ -1,0 +1,92 @@
+#include "heddle/distributed/world.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <numeric>
+#include <utility>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/distributed/group_state.h"
+
+namespace heddle::distributed {
+namespace {
+
+ThreadOptions checked(const WorldOptions& options) {
+  if (!(options.limit_seconds > 0))
+    throw ValueError(fmt::format("[world] the limit is {} s; it must be above 0", options.limit_seconds));
+  if (options.piece_bytes == 0 || options.piece_bytes > Transport::largest_message)
+    throw ValueError(fmt::format("[world] pieces of {} bytes; there may be 1 to 2^30", options.piece_bytes));
+  return {.limit_seconds = options.limit_seconds, .piece_bytes = options.piece_bytes};
+}
+
+void check_partition(const std::string& name, const Partition& partition, int size) {
+  std::vector<int> times(static_cast<size_t>(size));
+  for (const std::vector<int>& part : partition) {
+    for (const int rank : part) {
+      if (rank < 0 || rank >= size)
+        throw ValueError(fmt::format("[group] {}: there is no rank {} in a world of {}", name, rank, size));
+      ++times[static_cast<size_t>(rank)];
+    }
+  }
+  for (int rank = 0; rank < size; ++rank) {
+    if (times[static_cast<size_t>(rank)] != 1)
+      throw ValueError(fmt::format("[group] {}: rank {} stands in {} parts; each stands in one", name, rank,
+                                   times[static_cast<size_t>(rank)]));
+  }
+}
+
+constexpr size_t most_groups = 4096;  // which messages tell apart (running_call.cpp)
+
+Members members_of(const Partition& partition, int rank) {
+  for (const std::vector<int>& part : partition) {
+    for (size_t place = 0; place < part.size(); ++place) {
+      if (part[place] == rank) return {.ranks = part, .me = place};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+World::World() = default;
+
+World::World(std::function<std::unique_ptr<Transport>()> open, const WorldOptions& options)
+    : thread_(std::make_shared<CommunicationThread>(std::move(open), checked(options))) {}
+
+World::~World() = default;
+
+int World::rank() const { return thread_ ? thread_->rank() : 0; }
+int World::size() const { return thread_ ? thread_->size() : 1; }
+std::string World::transport() const { return thread_ ? thread_->name() : "none"; }
+
+Group World::all() {
+  std::vector<int> ranks(static_cast<size_t>(size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return group("all ranks", {ranks});
+}
+
+Group World::group(const std::string& name, const Partition& partition) {
+  check_partition(name, partition, size());
+  const std::lock_guard lock(mutex_);
+  const auto found = groups_.find({name, partition});
+  if (found != groups_.end()) return found->second;
+  if (groups_.size() == most_groups)
+    throw ValueError(fmt::format("[group] {}: a world has at most {} groups", name, most_groups));
+  auto state = std::make_shared<Group::State>();
+  state->name = name;
+  state->members = members_of(partition, rank());
+  state->number = static_cast<int>(groups_.size());
+  state->hash = hash_string(fmt::format("{} {}", name, fmt::join(state->members.ranks, " ")));
+  state->thread = thread_;
+  return groups_.emplace(std::pair(name, partition), Group(std::move(state))).first->second;
+}
+
+Group World::group(const Mesh& mesh, const std::vector<std::string>& axes) {
+  if (mesh.ranks() != size())
+    throw ValueError(fmt::format("[mesh] {} needs {} ranks; the world has {}", mesh.str(), mesh.ranks(), size()));
+  return group(fmt::format("{}", fmt::join(axes, ",")), mesh.groups(axes));
+}
+
+}  // namespace heddle::distributed

@@ -1,0 +1,107 @@
+// A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks collectives|mismatch|silent|twice`. Rank 0
+// prints a line that begins with "ok", others theirs behind their number; 3 is the exit code after a failure.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/distributed/errors.h"
+#include "heddle/distributed/open_world.h"
+
+namespace {
+
+using namespace heddle;
+using namespace heddle::distributed;
+
+constexpr size_t count = 300'001;  // several pieces, and parts that differ in size
+
+float number(int rank, size_t i) { return std::sin(static_cast<float>(i) * 0.7f + static_cast<float>(rank)); }
+
+std::vector<float> sum_in_order(int ranks) {
+  std::vector<float> sum(count);
+  for (size_t i = 0; i < count; ++i) {
+    sum[i] = ranks == 4 ? (number(0, i) + number(1, i)) + (number(2, i) + number(3, i)) : number(0, i) + number(1, i);
+  }
+  return sum;
+}
+
+void expect(bool holds, const char* what) {
+  if (!holds) throw Error(std::string("[ranks] wrong: ") + what);
+}
+
+void collectives(World& world) {
+  Group all = world.all();
+  const int ranks = world.size(), me = world.rank();
+  std::vector<float> mine(count);
+  for (size_t i = 0; i < count; ++i) mine[i] = number(me, i);
+  std::vector<float> gathered(count * static_cast<size_t>(ranks)), turned(gathered.size()), scattered(count);
+  all.all_gather(mine.data(), gathered.data(), DType::f32, {count}).wait();
+  for (int rank = 0; rank < ranks; ++rank)
+    expect(gathered[static_cast<size_t>(rank) * count + 17] == number(rank, 17), "all_gather");
+  std::vector<float> summed = mine;
+  all.all_reduce(summed.data(), DType::f32, {count}).wait();
+  expect(summed == sum_in_order(ranks), "all_reduce");
+  all.reduce_scatter(gathered.data(), scattered.data(), DType::f32, {count}).wait();
+  expect(scattered[5] == number(me, 5) * static_cast<float>(ranks), "reduce_scatter");
+  all.all_to_all(gathered.data(), turned.data(), DType::f32, {count}).wait();
+  expect(turned[count + 9] == number(me, 9), "all_to_all");
+  std::vector<float> root = mine;
+  all.broadcast(root.data(), DType::f32, {count}, ranks - 1).wait();
+  expect(root[count - 1] == number(ranks - 1, count - 1), "broadcast");
+  const Ticket received = all.receive(root.data(), DType::f32, {count}, (me + 1) % ranks);
+  all.send(mine.data(), DType::f32, {count}, (me + ranks - 1) % ranks).wait();
+  received.wait();
+  expect(root[3] == number((me + 1) % ranks, 3), "send");
+  const Mesh mesh({{"dp", 2}, {"tp", ranks / 2}}, ranks);
+  int32_t number_of_group = me;
+  world.group(mesh, {"dp"}).all_reduce(&number_of_group, DType::i32, {}).wait();
+  expect(number_of_group == 2 * (me % (ranks / 2)) + ranks / 2, "all_reduce of dp");
+  all.barrier().wait();
+  if (me == 0)
+    std::printf("ok %d ranks over %s %s\n", ranks, world.transport().c_str(),
+                hex64(hash_bytes(summed.data(), count * sizeof(float))).c_str());
+}
+
+void mismatch(World& world) {
+  float values[8] = {};
+  const int64_t elements = world.rank() == 1 ? 8 : 4;
+  world.all().all_reduce(values, DType::f32, {elements}).wait();
+}
+
+void silent(World& world) {
+  if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(20));
+  world.all().barrier().wait();
+}
+
+int run(const std::string& what) {
+  const bool hangs = what == "silent";
+  std::unique_ptr<World> world = open_world({.limit_seconds = hangs ? 1.0 : 60.0});
+  if (what == "collectives") collectives(*world);
+  if (what == "mismatch") mismatch(*world);
+  if (hangs) silent(*world);
+  if (what == "twice") {
+    world.reset();
+    world = open_world();
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc > 1 ? argv[1] : "");
+  } catch (const CommunicationError& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    std::fflush(stderr);
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // the first that ends takes the others along
+    return 3;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 2;
+  }
+}
