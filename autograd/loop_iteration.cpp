@@ -17,22 +17,32 @@ void LoopIteration::call_forward() {
   for (size_t i = 0; i < forward_.size(); ++i) index_.emplace(forward_[i].get(), i);
 }
 
-// Values of the forward iteration that are read from a stack; others are computed again from those.
-bool LoopIteration::is_kept(const Node& node, size_t index) const {
-  if (index < body_.args.size()) return true;
+// Others are computed again from those that are.
+bool LoopIteration::is_kept(const Node& node) const {
+  const auto at = index_.find(&node);
+  if (at == index_.end()) return false;
+  if (at->second < body_.args.size()) return true;
   if (shape_.checkpoint || node.keep == Keep::inside || node.op == &ops::loop_op) return false;
   return node.op->kind != OpKind::constant && !is_view_op(*node.op) && node.op != &ops::cast_op;
 }
 
+bool LoopIteration::is_from_outside(const Node& node) const {
+  const auto at = index_.find(&node);
+  return at != index_.end() && at->second >= outer() && at->second < body_.args.size();
+}
+
+std::vector<NodePtr> LoopIteration::kept_below(const std::vector<NodePtr>& results) const {
+  std::vector<NodePtr> kept;
+  for (const NodePtr& node : nodes_below(results, [&](const Node& n) { return is_kept(n) || n.has_value(); })) {
+    if (is_kept(*node)) kept.push_back(node);
+  }
+  return kept;
+}
+
 void LoopIteration::find_replacements(const std::vector<NodePtr>& results, BodyTrace& trace) {
-  const auto kept = [&](const Node& node) {
-    const auto at = index_.find(&node);
-    return at != index_.end() && is_kept(node, at->second);
-  };
-  for (const NodePtr& node : nodes_below(results, [&](const Node& n) { return kept(n) || n.has_value(); })) {
-    if (!kept(*node)) continue;
+  for (const NodePtr& node : kept_below(results)) {
     const size_t index = index_.at(node.get());
-    if (index >= outer() && index < body_.args.size()) {
+    if (is_from_outside(*node)) {
       replaced_.emplace(node.get(), loop_.inputs[index]);
       continue;
     }

@@ -28,6 +28,12 @@ class LoopIteration {
 
   // The forward iteration, over stand-ins for its arguments.
   void call_forward();
+  // Whether a value of the forward iteration is read from its stack.
+  bool is_kept(const Node& node) const;
+  // Whether it stands for a tensor that the body captures.
+  bool is_from_outside(const Node& node) const;
+  // Kept values that `results` read.
+  std::vector<NodePtr> kept_below(const std::vector<NodePtr>& results) const;
   // Which values of the forward iteration `results` read: from now on `replaced_` says by what, an argument of the
   // trace each, whose stacks residual_stacks() gives.
   void find_replacements(const std::vector<NodePtr>& results, BodyTrace& trace);
@@ -43,8 +49,7 @@ class LoopIteration {
   std::unordered_map<const Node*, NodePtr> replaced_;
 
  private:
-  bool is_kept(const Node& node, size_t index) const;
-  std::unordered_map<const Node*, size_t> index_;
+  std::unordered_map<const Node*, size_t> index_;  // into forward_
   std::vector<int> residuals_;
 };
 

@@ -77,8 +77,10 @@ Row pick_cpu(const MatmulProblem& p) {
     return row;
   }
   // The left operand is read a scalar at a time: what is not a plain float is widened once, as is one without a stride
-  // of 1.
-  const bool pack_a = p.N >= 64 && (p.a != DType::f32 || p.prologue_a || !(p.a_k1 || p.a_m1));
+  // of 1, or whose columns (of a weight gradient: rows of activations) are long and many: each is another page, and
+  // where strides are powers of two their lines push each other out.
+  const bool far_columns = !p.a_k1 && p.M >= 1024 && p.K >= 1024;
+  const bool pack_a = p.N >= 64 && (p.a != DType::f32 || p.prologue_a || !(p.a_k1 || p.a_m1) || far_columns);
   // Some rows and a large right operand: panels of short depth and many columns, so that memory is read in long
   // stretches.
   if (!pack_a && p.M > 8 && p.M < 96 && p.N >= 512 && p.K * p.N > 4 * in_place_floats) {

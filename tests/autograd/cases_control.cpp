@@ -30,6 +30,31 @@ Tensor odd_carries(Inputs in) {
          sum(all.ys[0] * all.ys[1] + all.ys[2], {0});
 }
 
+// Weights that a body captures: one that is used twice and turned, one for all examples.
+Tensor captured_weights(Inputs in) {
+  const Scanned all = scan(
+      [&](const std::vector<Tensor>& c, const std::vector<Tensor>& x) {
+        const Tensor& h = c[0];
+        const Tensor twice = matmul(h, in[2]) - matmul(sin(h), transpose(in[2])) * 0.5;
+        const Tensor shared = squeeze(matmul(unsqueeze(x[0], 1), in[1]), 1);  // (N, 1, in) by one weight
+        return Scanned{{tanh(matmul(x[0], in[1]) + twice) * 0.5 + shared * 0.1}, {}};
+      },
+      {in[3]}, {in[0]});
+  return all.carry[0];
+}
+
+// A weight for each example, a vector that is multiplied and added, and a scale, which no product reads.
+Tensor captured_rows(Inputs in) {
+  const Scanned all = scan(
+      [&](const std::vector<Tensor>& c, const std::vector<Tensor>& x) {
+        const Tensor each = squeeze(matmul(unsqueeze(c[0], 1), in[1]), 1);
+        const Tensor next = tanh(each + in[2] + c[0] * in[3] + unsqueeze(matmul(x[0], in[2]), 1));
+        return Scanned{{next * 0.5 + x[0]}, {}};
+      },
+      {squeeze(slice(in[0], 0, {0, 1}), 0)}, {in[0]});
+  return all.carry[0];
+}
+
 Tensor nested(Inputs in) {
   const Scanned all = scan(
       [&](const std::vector<Tensor>& outer, const std::vector<Tensor>& x) {
@@ -80,6 +105,8 @@ std::vector<GradientCase> control_cases() {
   t.push_back({"scan checkpointed", shapes, [](Inputs in) { return recurrent(in, {{}, false, true}); }});
   t.push_back({"scan of one", {{1, 2, 3}, {3, 5}, {5, 5}, {2, 5}}, [](Inputs in) { return recurrent(in, {}); }});
   t.push_back({"scan of odd carries", {{3, 2}, {2}, {2}}, odd_carries});
+  t.push_back({"scan of captured weights", {{3, 2, 4}, {4, 3}, {3, 3}, {2, 3}}, captured_weights});
+  t.push_back({"scan of captured rows", {{3, 2, 3}, {2, 3, 3}, {3}, {3}}, captured_rows});
   t.push_back({"nested scan", {{3, 2}, {2, 2}, {2}}, nested});
   t.push_back({"checkpoint in a scan", {{3, 2}, {2}}, checkpointed_inside});
   t.push_back({"cond", {{2, 3}, {2, 3}}, branch});

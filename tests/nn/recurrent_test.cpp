@@ -183,6 +183,25 @@ TEST(Recurrent, LaunchesPerStep) {
   }
 }
 
+// The gradient of weights and biases is no work of a step of time: two launches forward, and back what the gates'
+// gradient takes and its product with the weights.
+TEST(Recurrent, LaunchesPerStepOfTheGradient) {
+  for (const std::string& id : test::kernel_devices()) {
+    DeviceContext& d = device(id);
+    nn::LSTM layer(4, 8, {.device = d});
+    const auto launches = [&](int64_t steps) {
+      const Tensor loss = sum(square(layer.run(wave({steps, 5, 4}, 0.3, d)).states));
+      const std::vector<Tensor> gradients = grad(loss, layer.parameters());
+      const uint64_t before = d.counters().kernels;
+      eval(gradients);
+      return d.counters().kernels - before;
+    };
+    launches(3);  // first values of parameters
+    const uint64_t few = launches(9);
+    EXPECT_LE((launches(14) - few) / 5, 5u) << id;
+  }
+}
+
 TEST(Recurrent, Refuses) {
   DeviceContext& d = reference();
   expect_error<ValueError>([&] { nn::GRU(0, 5, {.device = d}); }, {"[GRU] in is 0; expected 1 to"});
