@@ -34,7 +34,8 @@ const std::vector<GeneratedSpace>& generated_spaces() {
         {"BLOCK", 4, {1, 2, 4, 8, 16, 32, 64}, "rows of a unit of work"},
         {"PREFETCH", 1, {0, 1}, "the next row is fetched while this one is computed"},
         {"STREAM", 0, {0, 1}, "results go past the caches"},
-        {"LANES", 32, {8, 16, 32, 64, 128, 256}, "lanes of a group"},
+        {"LANES", 32, {8, 16, 32, 64, 128, 256, 512, 1024}, "lanes of a group"},
+        {"PER_LANE", 1, {1, 2, 4, 8, 16, 32}, "elements of a row that a lane reads at once"},
         {"SUBGROUPS", 1, {0, 1}, "lanes exchange values where they can"}},
        "WIDTH == 1 || WIDTH == 16 || WIDTH == 32 || WIDTH == 64"}};
   return rows;

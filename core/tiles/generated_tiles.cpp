@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
@@ -71,11 +72,28 @@ Bindings pick_row_loops(const Caps& caps, const RowsProblem& p) {
   return row;
 }
 
+// GPUs hide the time of a read by other reads under way: many lanes, with many elements each. Rows of up to 1024 lanes
+// of 32 elements are then read once, whatever the number of passes.
+Bindings pick_row_items(const Caps& caps, const RowsProblem& p) {
+  if (caps.machine() != Machine::simt) return {{"LANES", 32}, {"PER_LANE", 1}};
+  if (p.joined) return {{"LANES", 256}, {"PER_LANE", 1}};
+  const int64_t most = std::min<int64_t>(1024, caps.max_group_lanes);
+  // Half of the lanes that the units can hold at a time.
+  const int64_t wanted = 1024 * std::max<int64_t>(1, caps.compute_units);
+  int64_t lanes = 32;
+  while (lanes < most && (lanes * 8 < p.length || (lanes < p.length && p.rows * lanes < wanted))) lanes *= 2;
+  // A group of 1024 lanes leaves each 64 registers on NVIDIA's GPUs.
+  const int64_t room = std::max<int64_t>(1, (lanes >= 1024 ? 32 : 64) / std::max<int64_t>(1, p.words));
+  const int64_t whole = ceil_div(p.length, lanes);
+  return {{"LANES", lanes}, {"PER_LANE", std::clamp<int64_t>(whole <= room ? whole : std::min<int64_t>(8, room), 1, 32)}};
+}
+
 }  // namespace
 
 Bindings pick_rows(const Caps& caps, const RowsProblem& p) {
   if (p.loop_lanes) return tuned(caps, {"rows", "loop", {p.rows, p.length}}, pick_row_loops(caps, p));
-  const Bindings row{{"LANES", caps.machine() != Machine::simt ? 32 : 256}, {"SUBGROUPS", 1}};
+  Bindings row = pick_row_items(caps, p);
+  row["SUBGROUPS"] = 1;
   return tuned(caps, {"rows", "items", {p.rows, p.length}}, row);
 }
 
