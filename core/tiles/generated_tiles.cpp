@@ -43,7 +43,10 @@ Bindings pick_items(const Caps& caps, const ElementwiseProblem& p) {
   Bindings row;
   row["LANES"] = std::min<int64_t>(cpu ? 64 : 256, caps.max_group_lanes);
   // lavapipe pays for each work item: y = 2a + b over 4 M floats takes 10.8 ms with one element a lane, 9.1 with four.
-  row["PER_LANE"] = cpu ? 4 : 1;
+  // GPUs: reads of several elements are under way at a time, where enough lanes are left to fill the units.
+  const bool many = p.elements >= 4 * 1024 * std::max<int64_t>(1, caps.compute_units);
+  row["PER_LANE"] = cpu || many ? 4 : 1;
+  row["AHEAD"] = !cpu;
   // y = 2a + b over 4 M floats on lavapipe: 11.2 ms by scalars, 3.7 by vectors of four, 2.9 with four of them a lane.
   row["QUADS"] = caps.texel_loads ? (p.elements >= (1 << 16) ? 4 : 1) : 0;
   const int64_t side = 32;

@@ -27,6 +27,7 @@ struct ElementwiseProblem {
 // The tunables:
 //   LANES     lanes of a group (items)
 //   PER_LANE  elements of a lane (items)
+//   AHEAD     1: a lane reads all its elements before it computes the first (items; up to 8 of them)
 //   CHUNK     elements of a unit of work (loop)
 //   STREAM    1: results go past the caches, in whole lines (loop)
 //   TILE      1: loads that run along another dimension are turned tile by tile
