@@ -160,8 +160,8 @@ LoweredKernel row_over_items(ReduceRows& g) {
   // Rows of a section, or of a length that varies, are read as they come.
   const bool held = !g.in.options.joined && g.in.section == nullptr && !e.varying();
   const RowWalk::Reads reads = held ? g.learn_reads() : RowWalk::Reads{};
-  const RowsProblem problem{.rows = g.picked_rows, .length = g.picked_length, .words = words_read(reads),
-                            .joined = g.in.options.joined};
+  const RowsProblem problem{
+      .rows = g.picked_rows, .length = g.picked_length, .words = words_read(reads), .joined = g.in.options.joined};
   Bindings tunables = pick_rows(g.in.caps, problem);
   const bool exchange = tunables["SUBGROUPS"] != 0;
   uint32_t lanes = 1;

@@ -88,7 +88,8 @@ Bindings pick_row_items(const Caps& caps, const RowsProblem& p) {
   // A group of 1024 lanes leaves each 64 registers on NVIDIA's GPUs.
   const int64_t room = std::max<int64_t>(1, (lanes >= 1024 ? 32 : 64) / std::max<int64_t>(1, p.words));
   const int64_t whole = ceil_div(p.length, lanes);
-  return {{"LANES", lanes}, {"PER_LANE", std::clamp<int64_t>(whole <= room ? whole : std::min<int64_t>(8, room), 1, 32)}};
+  return {{"LANES", lanes},
+          {"PER_LANE", std::clamp<int64_t>(whole <= room ? whole : std::min<int64_t>(8, room), 1, 32)}};
 }
 
 }  // namespace
