@@ -200,9 +200,13 @@ std::string nvrtc_version() { return loaded().api.version; }
 
 std::vector<uint32_t> nvrtc_architectures() { return {loaded().api.archs.begin(), loaded().api.archs.end()}; }
 
+std::string architecture_name(int sm) {
+  return fmt::format("{}{}", sm, sm == 90 && !nvrtc_version().starts_with("11.") ? "a" : "");
+}
+
 std::string compile_ptx(const std::string& text, const std::string& name, int sm) {
   Program program(text, name);
-  program.compile(fmt::format("compute_{}", sm));
+  program.compile("compute_" + architecture_name(sm));
   return program.ptx();
 }
 
@@ -222,7 +226,7 @@ int reported(const std::string& log, std::string_view unit, int absent) {
 
 KernelResources kernel_resources(const std::string& text, const std::string& name, int sm) {
   Program program(text, name);
-  program.compile(fmt::format("sm_{}", sm), true);
+  program.compile("sm_" + architecture_name(sm), true);
   const std::string log = program.log();
   KernelResources r;
   r.registers = reported(log, " registers", -1);
@@ -249,7 +253,7 @@ std::string compile_module(const std::string& text, const std::string& name, int
   int arch = *std::prev(above);
   if (arch != sm) return compile_ptx(text, name, arch);
   Program program(text, name);
-  program.compile(fmt::format("sm_{}", sm));
+  program.compile("sm_" + architecture_name(sm));
   return program.cubin();
 }
 

@@ -19,6 +19,10 @@ std::string nvrtc_version();
 // Compute capabilities that it makes machine code for, ascending; empty without NVRTC.
 std::vector<uint32_t> nvrtc_architectures();
 
+// What NVRTC calls the capability: "80"; "90a" for 90, whose one architecture has instructions (wgmma) that no later
+// one takes over. NVRTC 11 knows "90" alone.
+std::string architecture_name(int sm);
+
 // HEDDLE_CUDA_LINES: compiled kernels carry the lines of their text, for profilers and for the tests' executor of PTX.
 bool with_lines();
 

@@ -276,3 +276,54 @@ FUNC void hk_mma_i8(hk_mma_int& c, const hk_mma_ab& a, const hk_mma_ab& b) {
     array[(at) + (UNIT_LANE / 4u + hk_i / 2u % 2u * 8u) * (stride) + hk_i / 4u * 8u + UNIT_LANE % 4u * 2u + hk_i % 2u] = acc.r[hk_i]; \
   } \
 }
+//@ WG_MULTIPLY
+#ifndef __CUDA_ARCH_FEAT_SM90_ALL
+#error "warpgroups multiply on sm_90a"
+#endif
+// Warpgroups of 128 lanes: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions". The shuffle says that a warp's
+// lanes have one value.
+#define WG_ID __shfl_sync(0xffffffffu, threadIdx.x / 128u, 0)
+#define WG_SHOW() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+#define WG_FENCE() asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
+#define WG_COMMIT() asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
+#define WG_WAIT(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
+// Where sums may be read: behind the wait, which says nothing to the compiler of registers.
+#define WG_SUMS(acc, count) { UNROLL for (uint hk_i = 0u; hk_i < (count); ++hk_i) asm volatile("" : "+f"(acc[hk_i]) :: "memory"); }
+// A matrix descriptor, in units of 16 bytes: where it starts, from one block of 64 rows or columns to the next (8 KiB; of rows along k it says
+// nothing), from 8 rows to the next 8 (1 KiB), and the swizzle of 128 bytes.
+FUNC unsigned long long hk_wg_matrix(const uint* p, bool along_k) {
+  unsigned long long start = ((uint)__cvta_generic_to_shared(p) & 0x3ffffu) >> 4;
+  return start | (along_k ? 1ull : 512ull) << 16 | 64ull << 32 | 1ull << 62;
+}
+#define HK_WG_REGISTERS_64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define HK_WG_REGISTERS_128 HK_WG_REGISTERS_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define HK_WG_REGISTERS_192 HK_WG_REGISTERS_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define HK_WG_REGISTERS_256 HK_WG_REGISTERS_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define HK_WG_4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
+#define HK_WG_16(i) HK_WG_4(i), HK_WG_4((i) + 4), HK_WG_4((i) + 8), HK_WG_4((i) + 12)
+#define HK_WG_SUMS_64 HK_WG_16(0), HK_WG_16(16)
+#define HK_WG_SUMS_128 HK_WG_SUMS_64, HK_WG_16(32), HK_WG_16(48)
+#define HK_WG_SUMS_192 HK_WG_SUMS_128, HK_WG_16(64), HK_WG_16(80)
+#define HK_WG_SUMS_256 HK_WG_SUMS_192, HK_WG_16(96), HK_WG_16(112)
+// The predicate says that what the sums were counts; the numbers that no operand is negated, and whether a and b are turned.
+#define HK_WG_FUNCTION(n, kind, a, b, turn_a, turn_b) \
+  template <int TurnA, int TurnB> \
+  FUNC void hk_wg_##kind##_##n(float* d, unsigned long long left, unsigned long long right) { \
+    asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, 1, 1;\n" \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." #kind "." #kind " {" HK_WG_REGISTERS_##n "}, " a ", " b ", p, 1, 1, " \
+                 turn_a ", " turn_b ";\n}" \
+                 : HK_WG_SUMS_##n : "l"(left), "l"(right), "n"(TurnA), "n"(TurnB)); \
+  }
+HK_WG_FUNCTION(64, f16, "%32", "%33", "%34", "%35")
+HK_WG_FUNCTION(64, bf16, "%32", "%33", "%34", "%35")
+HK_WG_FUNCTION(128, f16, "%64", "%65", "%66", "%67")
+HK_WG_FUNCTION(128, bf16, "%64", "%65", "%66", "%67")
+HK_WG_FUNCTION(192, f16, "%96", "%97", "%98", "%99")
+HK_WG_FUNCTION(192, bf16, "%96", "%97", "%98", "%99")
+HK_WG_FUNCTION(256, f16, "%128", "%129", "%130", "%131")
+HK_WG_FUNCTION(256, bf16, "%128", "%129", "%130", "%131")
+#define HK_WG_NAME_(kind, n) hk_wg_##kind##_##n
+#define HK_WG_NAME(kind, n) HK_WG_NAME_(kind, n)
+#define WG_MULTIPLY(kind, n, acc, first, array, a_at, a_along_k, b_at, b_along_k) \
+  HK_WG_NAME(kind, n)<(a_along_k) == 0, (b_along_k) == 0>(acc + (first), hk_wg_matrix(array + (a_at), (a_along_k) != 0), \
+                                                         hk_wg_matrix(array + (b_at), (b_along_k) != 0));

@@ -124,6 +124,7 @@ struct Printer {
   std::string out{};
   QuadUse quads_{};
   bool vquads_ = false;
+  bool swizzled_ = false;  // warpgroups find tiles by their addresses: the shared arrays begin at a multiple of 1 KiB
 
   bool glsl() const { return target == Target::glsl; }
   bool c99() const { return target == Target::c; }
@@ -186,6 +187,7 @@ struct Printer {
     out += select_prelude(target, used);
     quads_ = {loads_quads(used), used.contains("STORE_QUAD")};
     vquads_ = used.contains("VQUAD");
+    swizzled_ = used.contains("WG_MULTIPLY");
   }
 
   void buffers() {
@@ -273,7 +275,8 @@ struct Printer {
     } else {
       const uint32_t count = s.group[0] * s.group[1] * s.group[2];
       out += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) heddle_kernel({}) {{\n", count, arguments);
-      shared_bytes(s) > static_shared_bytes ? dynamic_shared() : shared("  __shared__ __align__(16) ", "");
+      const std::string qualifier = fmt::format("__shared__ __align__({}) ", swizzled_ ? 1024 : 16);
+      shared_bytes(s) > static_shared_bytes ? dynamic_shared(qualifier) : shared("  " + qualifier, "");
     }
   }
 
@@ -283,8 +286,8 @@ struct Printer {
     }
   }
 
-  void dynamic_shared() {
-    out += "  extern __shared__ __align__(16) unsigned char hk_shared[];\n";
+  void dynamic_shared(std::string_view qualifier) {
+    out += fmt::format("  extern {}unsigned char hk_shared[];\n", qualifier);
     uint64_t offset = 0;
     for (const auto& a : s.shared) {
       out += fmt::format("  {}* const {} = ({}*)(hk_shared + {});\n", a.type, a.name, a.type, offset);

@@ -6,6 +6,6 @@
 
 namespace heddle::matmul_schedules {
 
-constexpr int64_t lanes = 0, tiles = 1, columns = 2, packed = 3, dot = 4, units = 5, stream = 6;
+constexpr int64_t lanes = 0, tiles = 1, columns = 2, packed = 3, dot = 4, units = 5, stream = 6, warpgroups = 7;
 
 }  // namespace heddle::matmul_schedules

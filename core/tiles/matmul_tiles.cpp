@@ -193,6 +193,14 @@ Row unit_row(int64_t tile, int64_t part, int64_t depth, int64_t stages) {
           {"WM", part},        {"WN", part}, {"STAGES", stages}, {"BAND", 8}};
 }
 
+// 128 lanes multiply f16 and bf16 together, both operands from shared memory (NVIDIA's 9.0).
+bool has_warpgroups(const Caps& caps) { return caps.matrix_units.find("64xNx16") != std::string::npos; }
+
+Row warpgroup_row(int64_t tm, int64_t tn, int64_t columns, int64_t stages) {
+  return {{"SCHEDULE", warpgroups}, {"TM", tm},         {"TN", tn}, {"TK", 64}, {"WGM", 64},
+          {"WGN", columns},         {"STAGES", stages}, {"BAND", 8}};
+}
+
 // What the fact ELEMENT says; -1: matrix units cannot multiply these types here.
 int64_t element_of(const Caps& caps, const MatmulProblem& p) {
   const auto has = [&](std::string_view shape) { return caps.matrix_units.find(shape) != std::string::npos; };
@@ -227,6 +235,7 @@ void add_facts(const Caps& caps, const MatmulProblem& p, Row& row) {
   row["INT8"] = signed_bytes(p);
   row["ELEMENT"] = element;
   row["UNIT_LANES"] = element < 0 ? 1 : caps.subgroup_size;
+  row["WARPGROUPS"] = has_warpgroups(caps) && element >= 0 && element <= 1;
 }
 
 // Operands that arithmetic in f32 covers, or i8 x i8 without prologues. Fits Caps::shared_bytes and
@@ -242,7 +251,10 @@ Row pick_gpu(const Caps& caps, const MatmulProblem& p) {
   if (element >= 0 && p.M >= 16 && p.N >= 16 && p.K >= depth) {
     // Small tiles have room for one more; but of tf32 the assembler then spills (NVRTC 13.0, sm_90).
     const int64_t more = stages > 1 && element != 2 ? stages + 1 : stages;
-    candidates = {unit_row(128, 64, depth, stages), unit_row(64, 32, depth, more), unit_row(32, 16, depth, more)};
+    if (has_warpgroups(caps) && element <= 1)
+      candidates = {warpgroup_row(128, 256, 256, 4), warpgroup_row(128, 128, 128, 3)};
+    candidates.insert(candidates.end(),
+                      {unit_row(128, 64, depth, stages), unit_row(64, 32, depth, more), unit_row(32, 16, depth, more)});
   }
   candidates.insert(candidates.end(), {simple.large, simple.medium, simple.small});
   for (Row& row : candidates) {

@@ -15,7 +15,9 @@ inline Caps hopper() {
   caps.subgroup_size = 32;
   caps.shared_bytes = 232448;
   caps.max_group_lanes = 1024;
-  caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";
+  caps.matrix_units =
+      "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32; "
+      "64xNx16 f16 f32; 64xNx16 bf16 f32";
   return caps;
 }
 

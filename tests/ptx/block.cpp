@@ -61,6 +61,7 @@ void Block::run(uint32_t x, uint32_t y, uint32_t z) {
   number_ = 1 + x + shape_.grid[0] * (y + shape_.grid[1] * z);
   place_specials(x, y, z);
   shared.begin(program_->shared_bytes + shape_.dynamic_shared, lanes_);
+  warpgroups.begin(lanes_);
   copies_.clear();
   std::fill(committed_.begin(), committed_.end(), 0);
   std::fill(depth_.begin(), depth_.end(), uint8_t{0});
@@ -125,6 +126,7 @@ void Block::step() {
     case Control::barrier:
       return barrier();
     case Control::warp:
+    case Control::warpgroup:
       return warp(op);
     default: {
       const auto* index = reg<uint32_t>(op, 0);
@@ -273,7 +275,7 @@ void Block::barrier() {
   select();
 }
 
-// Runs for the warps whose named lanes are all here; the lanes of others wait.
+// Runs for the warps, or warpgroups, whose named lanes are all here; the lanes of others wait.
 void Block::warp(const Op& op) {
   const uint32_t* masks = op.mask < 0 ? nullptr : reg<uint32_t>(op, op.mask);
   const auto check_own = [&](uint32_t lane) {
@@ -300,7 +302,12 @@ void Block::warp(const Op& op) {
     if (state_[lane] != State::at_warp || at_of_[lane] != at_) continue;
     check_own(lane);
     const uint32_t wanted = masks ? masks[lane] : 0xffffffffu;
-    if (wanted & alive[lane / 32] & ~here[lane / 32]) continue;
+    const uint32_t warps = op.control == Control::warpgroup ? 4 : 1, first = lane / 32 / warps * warps;
+    const auto misses = [&](uint32_t warp) { return (wanted & alive[warp] & ~here[warp]) != 0; };
+    bool together = true;
+    for (uint32_t w = first; w < std::min<uint32_t>(first + warps, stride_ / 32); ++w)
+      together = together && !misses(w);
+    if (!together) continue;
     list_[count++] = static_cast<uint16_t>(lane);
   }
   for (uint32_t k = 0; k < count; ++k) state_[list_[k]] = State::runs;

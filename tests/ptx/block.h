@@ -14,6 +14,7 @@
 #include "tests/ptx/global_memory.h"
 #include "tests/ptx/program.h"
 #include "tests/ptx/shared_memory.h"
+#include "tests/ptx/warpgroups.h"
 
 namespace heddle::ptx {
 
@@ -92,6 +93,7 @@ class Block {
 
   Active active;
   SharedMemory shared;
+  Warpgroups warpgroups;
 
  private:
   enum class State : uint8_t { runs, at_barrier, at_warp, over };

@@ -106,8 +106,10 @@ void decode_trap(Decoder& d) {
 
 // Lanes of a block see each other's writes at once, and blocks run in an order of their own.
 void decode_fence(Decoder& d) {
-  for (const char* word : {"proxy", "alias", "async"}) {
-    if (d.take(word)) d.fail("fences of proxies are unknown");
+  if (d.take("proxy")) {
+    if (!d.take("async")) d.fail("of proxies, the asynchronous one is known");
+    d.take("shared::cta");
+    return d.emit([](Block& b, const Op&) { b.active.each([&](uint32_t lane) { b.shared.show(lane); }); }, {});
   }
   for (const char* word : {"sc", "acq_rel", "acquire", "release", "gl", "sys", "cta", "gpu", "cluster"}) d.take(word);
   d.emit([](Block&, const Op&) {}, {});

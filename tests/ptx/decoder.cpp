@@ -37,7 +37,7 @@ static_assert(std::size(special_names) == static_cast<size_t>(Special::count));
 Families all_families() {
   Families families;
   for (auto* add : {add_integer, add_arithmetic, add_functions, add_compare, add_convert, add_moves, add_memory,
-                    add_atomic, add_warp, add_matrix, add_control})
+                    add_atomic, add_warp, add_matrix, add_warpgroup, add_control})
     add(families);
   return families;
 }

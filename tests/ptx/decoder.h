@@ -58,6 +58,7 @@ void add_memory(Families& families);
 void add_atomic(Families& families);
 void add_warp(Families& families);
 void add_matrix(Families& families);
+void add_warpgroup(Families& families);
 void add_control(Families& families);
 
 class Decoder {

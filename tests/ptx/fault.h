@@ -21,14 +21,22 @@ enum class FaultKind {
   misaligned,     // an address that is no multiple of the access's size
   race,           // two lanes at the same bytes of shared memory with no barrier between them
   uninitialised,  // a read of shared memory that nobody wrote
-  in_flight,      // an access to the target of a cp.async that has not arrived
+  in_flight,      // what an asynchronous instruction writes or reads is touched, or its registers are, before the wait
+  not_shown,      // shared memory that wgmma reads, with no fence between proxies since it was written
   barrier,        // a barrier that not all lanes reach
   warp,           // an instruction of a warp whose lanes are not together, or that reads a lane that is not there
   other,
 };
 inline const char* name_of(FaultKind kind) {
-  constexpr const char* names[] = {"out of bounds",      "misaligned access", "race",           "nobody wrote it",
-                                   "cp.async in flight", "divergent barrier", "divergent warp", "execution failed"};
+  constexpr const char* names[] = {"out of bounds",
+                                   "misaligned access",
+                                   "race",
+                                   "nobody wrote it",
+                                   "asynchronous access in flight",
+                                   "no fence between proxies",
+                                   "divergent barrier",
+                                   "divergent warp",
+                                   "execution failed"};
   return names[static_cast<int>(kind)];
 }
 

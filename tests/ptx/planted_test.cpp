@@ -12,7 +12,7 @@ namespace {
 constexpr int architecture = 90;
 
 // A product, a sum of rows, or a sum over groups of lanes; what it gives is compared with sums in C++.
-enum class Kernel { tiles, units, rows, lanes };
+enum class Kernel { tiles, units, warpgroups, rows, lanes };
 
 struct Planted {
   const char* name;
@@ -46,7 +46,7 @@ std::string printed(const char* file, const Bindings& tunables, DType type) {
   return print(KernelFile::builtin(file).instantiate(o), Target::cuda);
 }
 
-constexpr uint32_t m = 40, n = 48, k = 56;
+constexpr uint32_t m = 40, n = 48, short_k = 56, long_k = 200;
 
 std::string text_of(Kernel kernel) {
   switch (kernel) {
@@ -66,6 +66,22 @@ std::string text_of(Kernel kernel) {
                       {"WM", 16},
                       {"WN", 32},
                       {"STAGES", 2},
+                      {"A_WIDE", 8},
+                      {"B_WIDE", 8},
+                      {"A_K1", 1},
+                      {"B_N1", 1}},
+                     DType::f16);
+    case Kernel::warpgroups:
+      return printed("matmul",
+                     {{"SCHEDULE", 7},
+                      {"WARPGROUPS", 1},
+                      {"ELEMENT", 0},
+                      {"TM", 64},
+                      {"TN", 64},
+                      {"TK", 64},
+                      {"WGM", 64},
+                      {"WGN", 64},
+                      {"STAGES", 3},
                       {"A_WIDE", 8},
                       {"B_WIDE", 8},
                       {"A_K1", 1},
@@ -92,7 +108,9 @@ struct Outcome {
   std::vector<float> got, want;
 };
 
-Outcome product(PtxRun& run, bool half) {
+Outcome product(PtxRun& run, Kernel kernel) {
+  const bool half = kernel != Kernel::tiles, warpgroups = kernel == Kernel::warpgroups;
+  const uint32_t k = warpgroups ? long_k : short_k, tile = warpgroups ? 64 : 32, lanes = warpgroups ? 128 : 64;
   const std::vector<float> a = quarters(m * k, 1), b = quarters(k * n, 2);
   std::vector<uint16_t> ah = halves(a), bh = halves(b);
   std::vector<float> af = a, bf = b;
@@ -100,7 +118,7 @@ Outcome product(PtxRun& run, bool half) {
   half ? run.argument(ah).argument(bh) : run.argument(af).argument(bf);
   run.argument(o.got);
   for (const uint32_t constant : {m, n, k, 1u, 1u, 0u, 0u, 0u, k, 1u, 0u, 0u, 0u, n, 1u}) run.number(constant);
-  run.launch((m + 31) / 32 * ((n + 31) / 32), 64);
+  run.launch((m + tile - 1) / tile * ((n + tile - 1) / tile), lanes);
   for (uint32_t i = 0; i < m; ++i) {
     for (uint32_t j = 0; j < n; ++j) {
       for (uint32_t l = 0; l < k; ++l) o.want[i * n + j] += a[i * k + l] * b[l * n + j];
@@ -129,7 +147,7 @@ Outcome sums(PtxRun& run, bool rows) {
 
 Outcome execute(Kernel kernel, const std::string& text) {
   PtxRun run(cuda::compile_ptx(text, "planted", architecture), "heddle_kernel");
-  if (kernel == Kernel::tiles || kernel == Kernel::units) return product(run, kernel == Kernel::units);
+  if (kernel <= Kernel::warpgroups) return product(run, kernel);
   return sums(run, kernel == Kernel::rows);
 }
 
@@ -186,6 +204,19 @@ const Planted bugs[] = {
     {"CopyOfAMisalignedVector", Kernel::units, "name, base + AT_S", "name, base + 1u + AT_S", FaultKind::misaligned},
     {"HalfOfATileNotFilled", Kernel::units, "i < span * TK / (4 * E)", "i < span * TK / (8 * E)",
      FaultKind::uninitialised},
+    {"FenceBetweenProxiesDropped", Kernel::warpgroups, "WG_SHOW();", "", FaultKind::not_shown},
+    {"FenceOfRegistersDropped", Kernel::warpgroups, "WG_FENCE();", "", FaultKind::in_flight},
+    {"BarrierOfTheTilesDropped", Kernel::warpgroups, "WG_SHOW();\n    BARRIER();", "WG_SHOW();", FaultKind::race},
+    {"WaitForTheSumsDropped", Kernel::warpgroups, "WG_WAIT(0);", "", FaultKind::in_flight},
+    {"WaitForOneProductLess", Kernel::warpgroups, "WG_WAIT(STAGES - 1 - AHEAD);", "WG_WAIT(2);", FaultKind::in_flight},
+    {"TileFilledThatIsMultiplied", Kernel::warpgroups, "FILL_STAGE((stage + AHEAD) % STAGES", "FILL_STAGE(stage",
+     FaultKind::in_flight},
+    {"PiecesNotSwizzled", Kernel::warpgroups, "(((w) >> 5u & 7u) << 2u)", "0u", FaultKind::other, true,
+     "#define WG_SWIZZLE"},
+    {"StrideOfAnotherLayout", Kernel::warpgroups, "64ull << 32", "32ull << 32", FaultKind::other, true,
+     "hk_wg_matrix(const"},
+    {"SumsOfAnotherLayout", Kernel::warpgroups, "(i) / 2u % 2u * 8u", "(i) % 2u * 8u", FaultKind::other, true,
+     "#define WG_ROW"},
     {"BarrierOfSomeLanes", Kernel::rows, barrier, "if (lane < 50u) BARRIER();", FaultKind::barrier},
     {"LanesThatLeaveEarly", Kernel::rows, "partial[lane] = x;", "if (lane >= 60u) return; partial[lane] = x;",
      FaultKind::barrier},
@@ -204,6 +235,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, PlantedBugs, testing::ValuesIn(bugs),
 
 const Planted kernels[] = {{"Tiles", Kernel::tiles, "", "", FaultKind::other},
                            {"Units", Kernel::units, "", "", FaultKind::other},
+                           {"Warpgroups", Kernel::warpgroups, "", "", FaultKind::other},
                            {"Rows", Kernel::rows, "", "", FaultKind::other},
                            {"Lanes", Kernel::lanes, "", "", FaultKind::other}};
 INSTANTIATE_TEST_SUITE_P(Kernels, KernelsAsTheyAre, testing::ValuesIn(kernels),

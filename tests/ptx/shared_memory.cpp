@@ -22,6 +22,7 @@ void SharedMemory::begin(uint64_t bytes, uint32_t lanes) {
   size_ = bytes;
   begin_ = block_time_ = ++now_;
   warp_time_.assign((lanes + 31) / 32, now_);
+  shown_.assign(lanes, now_);
 }
 
 void SharedMemory::depart(uint32_t lane, uint64_t address, uint32_t bytes) {
@@ -56,6 +57,18 @@ void SharedMemory::not_arrived(uint32_t lane, uint64_t at, const char* does) {
   throw LaneFault{FaultKind::in_flight, lane,
                   "the lane " + std::string(does) + " byte " + std::to_string(at) +
                       " of shared memory, which a cp.async fills that nobody has waited for"};
+}
+
+void SharedMemory::still_read(uint32_t lane, uint64_t at) {
+  throw LaneFault{FaultKind::in_flight, lane,
+                  "the lane writes byte " + std::to_string(at) +
+                      " of shared memory, which a wgmma reads that nobody has waited for"};
+}
+
+void SharedMemory::not_shown(uint32_t lane, uint64_t at, uint16_t writer) {
+  throw LaneFault{FaultKind::not_shown, lane,
+                  "a wgmma reads byte " + std::to_string(at) + " of shared memory, which lane " +
+                      std::to_string(writer) + " wrote with no fence.proxy.async since"};
 }
 
 void SharedMemory::race(uint32_t lane, uint64_t at, const char* does, uint16_t other, const char* did) {

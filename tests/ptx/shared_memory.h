@@ -48,6 +48,21 @@ class SharedMemory {
     visit(address, bytes, [&](Record& r, uint64_t at, uint64_t) { update(r, lane, at); });
     return bytes_.data() + address;
   }
+  // fence.proxy.async: what the lane wrote before is seen by the asynchronous proxy.
+  void show(uint32_t lane) { shown_[lane] = ++now_; }
+  // A read by wgmma, which lasts until leave().
+  const std::byte* load_async(uint32_t lane, uint64_t address, uint32_t bytes) {
+    const std::byte* const data = load(lane, address, bytes);
+    visit(address, bytes, [&](Record& r, uint64_t at, uint64_t) {
+      if (r.writer < shown_.size() && r.written >= shown_[r.writer]) not_shown(lane, at, r.writer);
+    });
+    for (uint64_t at = address; at < address + bytes; at += 4) ++words_[at / 4].read_async;
+    return data;
+  }
+  void leave(uint32_t lane, uint64_t address, uint32_t bytes) {
+    for (uint64_t at = address; at < address + bytes; at += 4) --words_[at / 4].read_async;
+    visit(address, bytes, [&](Record& r, uint64_t, uint64_t) { note_reader(r, lane); });
+  }
   // The target of a cp.async, from its issue until it has arrived.
   void depart(uint32_t lane, uint64_t address, uint32_t bytes);
   void arrive(uint32_t lane, uint64_t address, const void* value, uint32_t bytes);
@@ -59,10 +74,12 @@ class SharedMemory {
     uint16_t writer = nobody, reader = nobody;
     bool atomic = false;
   };
-  // Of a word: whether its four bytes have records of their own, and how many cp.async are on their way to it.
+  // Of a word: whether its four bytes have records of their own, how many cp.async are on their way to it, and how many
+  // wgmma may still read it.
   struct Word {
     uint8_t split = 0;
     uint8_t in_flight = 0;
+    uint16_t read_async = 0;
   };
 
   void check(uint32_t lane, uint64_t address, uint32_t bytes, const char* done) const {
@@ -130,6 +147,7 @@ class SharedMemory {
   }
   void write(Record& r, uint32_t lane, uint64_t at, bool same) {
     if (words_[at / 4].in_flight) not_arrived(lane, at, "writes");
+    if (words_[at / 4].read_async) still_read(lane, at);
     if (!same) conflicts(r, lane, at, "writes");
     r.writer = static_cast<uint16_t>(lane);
     r.written = now_;
@@ -153,12 +171,14 @@ class SharedMemory {
   [[noreturn]] static void misaligned(uint32_t lane, uint64_t address, uint32_t bytes, const char* done);
   [[noreturn]] static void unwritten(uint32_t lane, uint64_t at);
   [[noreturn]] static void not_arrived(uint32_t lane, uint64_t at, const char* does);
+  [[noreturn]] static void still_read(uint32_t lane, uint64_t at);
+  [[noreturn]] static void not_shown(uint32_t lane, uint64_t at, uint16_t writer);
   [[noreturn]] static void race(uint32_t lane, uint64_t at, const char* does, uint16_t other, const char* did);
 
   std::vector<std::byte> bytes_;
   std::vector<Record> records_, byte_records_;  // of words; of the bytes of those that are split
   std::vector<Word> words_;
-  std::vector<uint32_t> warp_time_;
+  std::vector<uint32_t> warp_time_, shown_;  // shown_: by lane
   uint64_t size_ = 0;
   uint32_t now_ = 1, begin_ = 1, block_time_ = 1;  // times of the block's begin and of its last barrier
 };

@@ -75,8 +75,8 @@ TEST(CertifyIsa, KnowsTheMatrixUnitsOfSass) {
       "        /*0000*/  HMMA.16816.F32 R4, R8, R12, R4 ;\n        /*0010*/  HMMA.1688.F32.TF32 R4, R8, R12, R4 ;\n"
       "        /*0020*/  IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, R4 ;\n        /*0030*/  LDSM.16.M88.4 R8, [R2] ;\n"
       "        /*0040*/  FFMA2 R2, R4.F32x2.HI_LO, R6.F32x2.HI_LO, R2.F32x2.HI_LO ;\n        /*0050*/  IMAD R2, R3, "
-      "R4, R5 ;\n");
-  EXPECT_EQ(sum(listing, Unit::matrix), 2048 + 1024 + 4096);
+      "R4, R5 ;\n        /*0060*/  HGMMA.64x256x16.F32 R24, gdesc[UR8].tnspB, R24, gsb0 ;\n");
+  EXPECT_EQ(sum(listing, Unit::matrix), 2048 + 1024 + 4096 + 16 * 256 * 16);
   EXPECT_EQ(sum(listing, Unit::shared), 32 * 16);
   EXPECT_EQ(sum(listing, Unit::fma), 64);
   EXPECT_EQ(count(listing, Unit::vector), 1u);  // addresses

@@ -12,6 +12,17 @@ constexpr double lanes = 32;
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 
+// "HGMMA.64x256x16.F32" -> a quarter of 64 * 256 * 16, since four warps issue one; 0 where it is no such instruction.
+double warpgroup_amount(std::string_view opcode) {
+  const size_t at = opcode.find(".64x");
+  if (at == std::string_view::npos) return 0;
+  double n = 0, k = 0;
+  size_t i = at + 4;
+  for (; i < opcode.size() && opcode[i] >= '0' && opcode[i] <= '9'; ++i) n = 10 * n + (opcode[i] - '0');
+  for (++i; i < opcode.size() && opcode[i] >= '0' && opcode[i] <= '9'; ++i) k = 10 * k + (opcode[i] - '0');
+  return 16 * n * k;
+}
+
 // "HMMA.16816.F32" -> 16 * 8 * 16 multiply-adds; 0 where the shape has another form.
 double matrix_amount(std::string_view opcode) {
   struct Shape {
@@ -23,7 +34,7 @@ double matrix_amount(std::string_view opcode) {
   for (const Shape& shape : shapes) {
     if (opcode.find(shape.name) != std::string_view::npos) return shape.amount;
   }
-  return 0;
+  return warpgroup_amount(opcode);
 }
 
 // Bytes that a lane loads or stores: 4 unless the opcode says another width.
