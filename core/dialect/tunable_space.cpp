@@ -19,6 +19,9 @@ struct GeneratedSpace {
 };
 const std::vector<GeneratedSpace>& generated_spaces() {
   static const std::vector<GeneratedSpace> rows = {
+      {"conv_parts",
+       {{"PARTS", 1, {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, "partial sums along channels or pixels"}},
+       ""},
       {"elementwise",
        {{"CHUNK", 4096, {1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144}, "elements of a unit of work"},
         {"STREAM", 0, {0, 1}, "results go past the caches"},
