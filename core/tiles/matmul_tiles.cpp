@@ -170,8 +170,16 @@ Row tile_row(int64_t tm, int64_t tn, int64_t tk, int64_t rm, int64_t rn, int64_t
           {"PREFETCH", prefetch}, {"BAND", band}};
 }
 
+// Two groups a compute unit; without the limit registers are left for one.
+Row nvidia_large() {
+  Row row = tile_row(128, 128, 16, 8, 8, 4, 1, 8);
+  row["WEAVE"] = 1;
+  row["RESIDENT"] = 2;
+  return row;
+}
+
 const ClassRows& rows_of(const Caps& caps) {
-  static const ClassRows table[] = {{vendors::nvidia, DeviceClass::discrete_gpu, tile_row(128, 128, 16, 8, 8, 4, 1, 8),
+  static const ClassRows table[] = {{vendors::nvidia, DeviceClass::discrete_gpu, nvidia_large(),
                                      tile_row(64, 64, 16, 4, 4, 4, 1, 8), tile_row(32, 32, 32, 2, 4, 2, 1, 0)},
                                     {vendors::amd, DeviceClass::discrete_gpu, tile_row(128, 64, 16, 8, 4, 4, 1, 8),
                                      tile_row(64, 64, 16, 4, 4, 4, 1, 0), tile_row(32, 32, 32, 2, 4, 2, 0, 0)},

@@ -62,6 +62,27 @@ TEST_P(MatmulGpuTest, TilesPrefetched) {
   for (const char* form : {"NN", "TT"}) check_gpu(tiles(), form);
 }
 
+// Lanes of a subgroup in a block of both dimensions; results through the shared array, of floats and of integers.
+TEST_P(MatmulGpuTest, TilesWovenAndInStrips) {
+  Bindings woven = {{"SCHEDULE", 1}, {"TM", 32},   {"TN", 64},      {"TK", 8},     {"RM", 4},      {"RN", 8},
+                    {"RUN", 4},      {"WEAVE", 1}, {"PREFETCH", 1}, {"STRIPS", 1}, {"RESIDENT", 2}};
+  for (const char* form : {"NN", "NT", "TN"}) check_gpu(woven, form);
+  woven["PREFETCH"] = 0;
+  woven["RUN"] = 2;
+  check_gpu(woven, "TT");
+  check_gpu({{"SCHEDULE", 1}, {"TM", 16}, {"TN", 64}, {"TK", 8}, {"RM", 2}, {"RN", 16}, {"RUN", 2}, {"STRIPS", 1}},
+            "NN");
+  const Bindings four = {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 16}, {"TK", 32}, {"RM", 4}, {"RN", 2}, {"INT8", 1}};
+  for (const int64_t prefetch : {0, 1}) {
+    Bindings strips = four;
+    strips["PREFETCH"] = prefetch;
+    strips["STRIPS"] = 1;
+    check_gpu(strips, "NT", bytes);
+  }
+  EXPECT_NE(file_.refusal({{"SCHEDULE", 1}, {"TM", 16}, {"RM", 8}, {"WEAVE", 1}}), "");
+  EXPECT_NE(file_.refusal({{"SCHEDULE", 1}, {"TM", 256}, {"TN", 256}, {"TK", 8}, {"RM", 8}, {"STRIPS", 1}}), "");
+}
+
 // Schedule 2 with 16 bytes at a time, along k and along rows and columns; rows past the end of a tile.
 TEST_P(MatmulGpuTest, ColumnsByQuads) {
   const Bindings narrow = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 8}, {"NV", 2}, {"MB", 2}},
