@@ -6,11 +6,28 @@
 // per thread.
 #pragma once
 
-#include "heddle/core/functions/math/fft_transform.h"
+#include <cstdint>
 
+#include "heddle/core/graph/tensor.h"
+
+namespace heddle::fft_transform {
+
+// A transform to compute: sign of the exponent, factor of the result.
+struct Kind {
+  double sign = -1;
+  double scale = 1;
+};
+
+struct Problem {
+  Kind kind;
+  int64_t keep = 0;  // elements of the result that are wanted, from 0 on
+  bool real_in = false, real_out = false;
+};
+
+}  // namespace heddle::fft_transform
 namespace heddle::fft_products {
 
-// As fft_transform::transform().
+// Along the middle of (B, n, T, 2), or of (B, n, T) where the input is real: (B, keep, T, 2), or (B, keep, T).
 Tensor by_products(const Tensor& x, const fft_transform::Problem& p);
 
 }  // namespace heddle::fft_products
