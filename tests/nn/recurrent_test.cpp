@@ -183,8 +183,8 @@ TEST(Recurrent, LaunchesPerStep) {
   }
 }
 
-// The gradient of weights and biases is no work of a step of time: two launches forward, and back what the gates'
-// gradient takes and its product with the weights.
+// The gradient of weights and biases is no work of a step of time: two launches forward, and back three or four, of the
+// gates' gradient and its product with the weights. Two more where it is summed in the loop.
 TEST(Recurrent, LaunchesPerStepOfTheGradient) {
   for (const std::string& id : test::kernel_devices()) {
     DeviceContext& d = device(id);
@@ -198,7 +198,7 @@ TEST(Recurrent, LaunchesPerStepOfTheGradient) {
     };
     launches(3);  // first values of parameters
     const uint64_t few = launches(9);
-    EXPECT_LE((launches(14) - few) / 5, 5u) << id;
+    EXPECT_LE((launches(14) - few) / 5, 6u) << id;
   }
 }
 
