@@ -9,8 +9,17 @@
 namespace heddle::autograd {
 namespace {
 
+std::vector<int> axes_as_int(const std::vector<int64_t>& axes) { return {axes.begin(), axes.end()}; }
+
 bool moves(const Node& node) { return node.op == &ops::reshape_op || node.op == &ops::permute_op; }
 bool moves_or_casts(const Node& node) { return moves(node) || node.op == &ops::cast_op; }
+
+// The axis of iterations, then those of one iteration behind it.
+std::vector<int> axes_of_all(const std::vector<int64_t>& axes) {
+  std::vector<int> all{0};
+  for (const int64_t axis : axes) all.push_back(static_cast<int>(axis) + 1);
+  return all;
+}
 
 // The value of `node` in all iterations, from the stacks below it.
 Tensor lifted(const NodePtr& node, const FactorStacks& stacks) {
@@ -18,9 +27,7 @@ Tensor lifted(const NodePtr& node, const FactorStacks& stacks) {
   const Tensor x = lifted(node->inputs[0], stacks);
   if (node->op == &ops::cast_op) return cast(x, node->dtype);
   if (node->op == &ops::reshape_op) return reshape(x, node->shape.inserted(0, x.dim(0)));
-  std::vector<int> order{0};
-  for (const int64_t axis : order_of(node->attrs)) order.push_back(static_cast<int>(axis) + 1);
-  return permute(x, order);
+  return permute(x, axes_of_all(order_of(node->attrs)));
 }
 
 // (T, B..., K, N) -> (B..., T K, N)
@@ -49,11 +56,9 @@ bool has_stack(const NodePtr& node, const FactorStacks& stacks) {
 
 // Of rows that are stacked, or that products make.
 Tensor sum_of_all(const Node& node, const FactorStacks& stacks) {
-  const bool rows = has_stack(node.inputs[0], stacks);
-  std::vector<int> axes;
-  if (rows) axes.push_back(0);
-  for (const int64_t axis : axes_of(node.attrs)) axes.push_back(static_cast<int>(axis) + (rows ? 1 : 0));
-  return sum(rows ? lifted(node.inputs[0], stacks) : sum_after_loop(node.inputs[0], stacks), axes);
+  if (!has_stack(node.inputs[0], stacks))
+    return sum(sum_after_loop(node.inputs[0], stacks), axes_as_int(axes_of(node.attrs)));
+  return sum(lifted(node.inputs[0], stacks), axes_of_all(axes_of(node.attrs)));
 }
 
 // What a term's sum over all iterations reads.
@@ -136,9 +141,7 @@ Tensor sum_after_loop(const NodePtr& term, const FactorStacks& stacks) {
   if (term->op == &ops::sum_op) return sum_of_all(*term, stacks);
   if (term->op == &ops::cast_op) return cast(part(0), term->dtype);
   if (term->op == &ops::reshape_op) return reshape(part(0), term->shape);
-  std::vector<int> order;
-  for (const int64_t axis : order_of(term->attrs)) order.push_back(static_cast<int>(axis));
-  return permute(part(0), order);
+  return permute(part(0), axes_as_int(order_of(term->attrs)));
 }
 
 }  // namespace heddle::autograd

@@ -13,6 +13,7 @@
 #include "heddle/core/base/hash.h"
 #include "heddle/core/base/similar.h"
 #include "heddle/core/contract/kernel_compiler.h"
+#include "heddle/core/contract/vendors.h"
 #include "heddle/deploy/planned_device.h"
 
 namespace heddle {
@@ -79,7 +80,7 @@ Caps cuda_caps(const CudaArchitecture& architecture) {
   Caps caps;
   caps.device_class = architecture.integrated ? DeviceClass::integrated_gpu : DeviceClass::discrete_gpu;
   caps.target = Target::cuda;
-  caps.vendor_id = 0x10de;
+  caps.vendor_id = vendors::nvidia;
   caps.compute_units = architecture.units;
   caps.subgroup_size = 32;
   caps.shared_bytes = architecture.shared;

@@ -28,7 +28,7 @@ Failure failure_of(const std::exception& error) {
 
 }  // namespace
 
-CommunicationThread::CommunicationThread(std::function<std::unique_ptr<Transport>()> open, const ThreadOptions& options)
+CommunicationThread::CommunicationThread(std::function<std::unique_ptr<Transport>()> open, const WorldOptions& options)
     : options_(options), thread_([this, open = std::move(open)] { run(open); }) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return opened_; });

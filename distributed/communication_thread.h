@@ -19,18 +19,14 @@
 #include "heddle/distributed/running_call.h"
 #include "heddle/distributed/ticket_state.h"
 #include "heddle/distributed/transport.h"
+#include "heddle/distributed/world_options.h"
 
 namespace heddle::distributed {
-
-struct ThreadOptions {
-  double limit_seconds = 600;  // that a call may be without any progress
-  size_t piece_bytes = size_t{256} << 10;
-};
 
 class CommunicationThread {
  public:
   // `open` runs on the thread.
-  CommunicationThread(std::function<std::unique_ptr<Transport>()> open, const ThreadOptions& options);
+  CommunicationThread(std::function<std::unique_ptr<Transport>()> open, const WorldOptions& options);
   ~CommunicationThread();
   CommunicationThread(const CommunicationThread&) = delete;
   CommunicationThread& operator=(const CommunicationThread&) = delete;
@@ -54,7 +50,7 @@ class CommunicationThread {
   void finish(RunningCall& call, Failure failure);
   void break_world(const std::string& why);
 
-  const ThreadOptions options_;
+  const WorldOptions options_;
   int rank_ = 0, size_ = 1;  // written before opened_
   std::string name_;
 

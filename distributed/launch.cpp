@@ -2,19 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <optional>
-
+#include "heddle/core/base/parse_number.h"
 #include "heddle/core/base/system/machine.h"
 
 namespace heddle::distributed {
 namespace {
 
 int number_in(const char* name) {
-  const std::string text = os::variable(name).value_or("");
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : 0;
+  const int value = parse_number<int>(os::variable(name).value_or("")).value_or(0);
+  return value > 0 ? value : 0;
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <utility>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
 
 namespace heddle::distributed {
 namespace {
@@ -44,12 +44,9 @@ bool make_up(const std::vector<MeshAxis>& axes, int ranks, std::string& needed) 
 
 MeshAxis parse_axis(std::string_view word) {
   const size_t equals = word.find('=');
-  MeshAxis axis;
   if (equals != std::string_view::npos && equals > 0) {
-    axis.name = std::string(word.substr(0, equals));
-    const char* const end = word.data() + word.size();
-    const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, axis.size);
-    if (error == std::errc() && stop == end) return axis;
+    if (const auto size = parse_number<decltype(MeshAxis::size)>(word.substr(equals + 1)))
+      return {std::string(word.substr(0, equals)), *size};
   }
   throw ValueError(fmt::format("[mesh] '{}' is no axis; a mesh is written as dp=2,tp=4", word));
 }

@@ -37,10 +37,10 @@ class Builder {
         reduce_scatter();
         break;
       case Operation::all_gather:
-        all_gather();
+        swap_parts(0);
         break;
       case Operation::all_to_all:
-        all_to_all();
+        swap_parts(elements_ * width_);
         break;
       case Operation::broadcast:
         broadcast();
@@ -86,23 +86,24 @@ class Builder {
     return bytes_of(base + first * width_, std::min(piece_, elements - first) * width_);
   }
 
-  // A send waits for the one sends_at_a_time before it; gives the places of all.
-  std::vector<Place> send_all(size_t member, int lane, const std::byte* base, size_t elements) {
+  // The task of its number, where there are any.
+  static Place task_of(const std::vector<Place>& tasks, size_t k) { return tasks.empty() ? Exchange::none : tasks[k]; }
+  // A send waits for the one sends_at_a_time before it, and for the task of its number; gives the places of all.
+  std::vector<Place> send_all(size_t member, int lane, const std::byte* base, size_t elements,
+                              const std::vector<Place>& after = {}) {
     std::vector<Place> sent;
     for (size_t k = 0; k < pieces(elements); ++k) {
       const Place before = k >= sends_at_a_time ? sent[k - sends_at_a_time] : Exchange::none;
-      sent.push_back(exchange_.send(rank(member), lane, piece(base, elements, k), {before}));
+      sent.push_back(exchange_.send(rank(member), lane, piece(base, elements, k), {before, task_of(after, k)}));
     }
     return sent;
   }
-  // A receive waits for the task of its number, where there are any.
+  // A receive waits for the task of its number.
   std::vector<Place> receive_all(size_t member, int lane, std::byte* base, size_t elements,
                                  const std::vector<Place>& after = {}) {
     std::vector<Place> received;
-    for (size_t k = 0; k < pieces(elements); ++k) {
-      const Place before = after.empty() ? Exchange::none : after[k];
-      received.push_back(exchange_.receive(rank(member), lane, piece(base, elements, k), {before}));
-    }
+    for (size_t k = 0; k < pieces(elements); ++k)
+      received.push_back(exchange_.receive(rank(member), lane, piece(base, elements, k), {task_of(after, k)}));
     return received;
   }
   void copy(std::byte* to, const std::byte* from, size_t bytes) {
@@ -153,8 +154,7 @@ class Builder {
     }
     const std::vector<Place> reduced = reduce_part(data + mine.first * width_, mine.size);
     for (const size_t other : others()) {
-      for (size_t k = 0; k < reduced.size(); ++k)
-        exchange_.send(rank(other), 1, piece(data + mine.first * width_, mine.size, k), {reduced[k]});
+      send_all(other, 1, data + mine.first * width_, mine.size, reduced);
       const Part part = part_of(other);
       receive_all(other, 1, data + part.first * width_, part.size, sent[other]);  // where the sent piece was
     }
@@ -168,20 +168,13 @@ class Builder {
     for (const size_t other : others()) send_all(other, 0, buffers_.input + other * bytes, elements_);
     reduce_part(mine, elements_);
   }
-  void all_gather() {
+  // Every member gets the part of the input that lies `stride` bytes behind that of the member before it: 0 where all
+  // get the same.
+  void swap_parts(size_t stride) {
     const size_t bytes = elements_ * width_;
-    copy(buffers_.output + me() * bytes, buffers_.input, bytes);
+    copy(buffers_.output + me() * bytes, buffers_.input + me() * stride, bytes);
     for (const size_t other : others()) {
-      send_all(other, 0, buffers_.input, elements_);
-      receive_all(other, 0, buffers_.output + other * bytes, elements_);
-    }
-  }
-
-  void all_to_all() {
-    const size_t bytes = elements_ * width_;
-    copy(buffers_.output + me() * bytes, buffers_.input + me() * bytes, bytes);
-    for (const size_t other : others()) {
-      send_all(other, 0, buffers_.input + other * bytes, elements_);
+      send_all(other, 0, buffers_.input + other * stride, elements_);
       receive_all(other, 0, buffers_.output + other * bytes, elements_);
     }
   }
@@ -198,16 +191,8 @@ class Builder {
       mine = receive_all(root, 0, place_of(me()), part_of(me()).size);
     }
     for (const size_t other : others()) {
-      if (other != root) pass_on(other, mine);
+      if (other != root) send_all(other, 1, place_of(me()), part_of(me()).size, mine);
       if (me() != root) receive_all(other, 1, place_of(other), part_of(other).size);
-    }
-  }
-  // This member's part, of which each piece waits for its task, where there are any.
-  void pass_on(size_t member, const std::vector<Place>& after) {
-    const Part part = part_of(me());
-    for (size_t k = 0; k < pieces(part.size); ++k) {
-      const Place before = after.empty() ? Exchange::none : after[k];
-      exchange_.send(rank(member), 1, piece(buffers_.output + part.first * width_, part.size, k), {before});
     }
   }
 

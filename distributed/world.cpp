@@ -13,12 +13,12 @@
 namespace heddle::distributed {
 namespace {
 
-ThreadOptions checked(const WorldOptions& options) {
+const WorldOptions& checked(const WorldOptions& options) {
   if (!(options.limit_seconds > 0))
     throw ValueError(fmt::format("[world] the limit is {} s; it must be above 0", options.limit_seconds));
   if (options.piece_bytes == 0 || options.piece_bytes > Transport::largest_message)
     throw ValueError(fmt::format("[world] pieces of {} bytes; there may be 1 to 2^30", options.piece_bytes));
-  return {.limit_seconds = options.limit_seconds, .piece_bytes = options.piece_bytes};
+  return options;
 }
 
 void check_partition(const std::string& name, const Partition& partition, int size) {

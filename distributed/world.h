@@ -15,13 +15,9 @@
 #include "heddle/distributed/group.h"
 #include "heddle/distributed/mesh.h"
 #include "heddle/distributed/transport.h"
+#include "heddle/distributed/world_options.h"
 
 namespace heddle::distributed {
-
-struct WorldOptions {
-  double limit_seconds = 600;              // that a call may be without any progress before it fails
-  size_t piece_bytes = size_t{256} << 10;  // of values that travel at a time
-};
 
 class World {
  public:
