@@ -146,6 +146,15 @@ TEST_P(FftLines, LongerLengths) {
   check_pairs(9, 20449, -1);
 }
 
+// Odd radices come before even ones, so element n / 2 of reals meets no root: no rounding leaves an imaginary part.
+TEST_P(FftLines, MiddleOfRealsIsReal) {
+  for (const int64_t n : {10, 30, 154, 496}) {
+    const Tensor x = on(noise(17 * n, 2), {17, n}, device());
+    const Values y = fft(complex_pair(x, zeros_like(x))).to_doubles();
+    for (int64_t r = 0; r < 17; ++r) EXPECT_EQ(y[static_cast<size_t>((r * n + n / 2) * 2 + 1)], 0) << r << " of " << n;
+  }
+}
+
 TEST_P(FftLines, RealsOfAnyLength) {
   for (const int64_t n : {1, 2, 3, 4, 9, 10, 46, 97, 194, 1000, 1001, 20000}) {
     check_reals(3, n);

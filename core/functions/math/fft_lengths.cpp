@@ -15,12 +15,11 @@ int64_t take(int64_t& n, int64_t factor) {
   return times;
 }
 
-// Of what a length costs: elements times passes, one more for reading and writing.
+// Cost of a length of factors up to 7: elements times passes, of eights at most, one more for reading and writing.
 int64_t cost(int64_t n) {
-  const Passes p = passes_of(n, false);
-  int64_t passes = 1;
-  for (uint32_t counts = p.counts; counts > 0; counts /= 16) passes += counts % 16;
-  return n * passes;
+  int64_t rest = n;
+  const int64_t twos = take(rest, 2), odd = take(rest, 3) + take(rest, 5) + take(rest, 7);
+  return n * (1 + (twos + 2) / 3 + odd);
 }
 
 }  // namespace

@@ -19,8 +19,6 @@ namespace heddle::fft_products {
 namespace {
 
 using build::positions;
-using fft_transform::Kind;
-using fft_transform::Problem;
 
 constexpr int64_t largest_prime =
     256;  // as a factor of its own; above that Bluestein's two transforms of a power of two cost less

@@ -10,7 +10,7 @@
 
 #include "heddle/core/graph/tensor.h"
 
-namespace heddle::fft_transform {
+namespace heddle::fft_products {
 
 // A transform to compute: sign of the exponent, factor of the result.
 struct Kind {
@@ -24,10 +24,7 @@ struct Problem {
   bool real_in = false, real_out = false;
 };
 
-}  // namespace heddle::fft_transform
-namespace heddle::fft_products {
-
 // Along the middle of (B, n, T, 2), or of (B, n, T) where the input is real: (B, keep, T, 2), or (B, keep, T).
-Tensor by_products(const Tensor& x, const fft_transform::Problem& p);
+Tensor by_products(const Tensor& x, const Problem& p);
 
 }  // namespace heddle::fft_products

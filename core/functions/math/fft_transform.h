@@ -11,6 +11,9 @@
 
 namespace heddle::fft_transform {
 
+using fft_products::Kind;
+using fft_products::Problem;
+
 // Along the middle of (B, n, T, 2), or of (B, n, T) where the input is real: (B, keep, T, 2), or (B, keep, T).
 Tensor transform(const Tensor& x, const Problem& p);
 // (B, n / 2 + 1, T, 2), of whose first and (n even) last element the real parts count: (B, n, T), the reals of which it
