@@ -218,20 +218,25 @@ TEST_P(FftLines, Derivatives) {
   check("two launches", {1, 272}, pairs);
 }
 
-TEST_P(FftLines, GradientsAreDifferences) {
-  const Values weights = noise(3 * 13 * 2, 8);
-  for (const int64_t n : {24, 25}) {
-    Values x = noise(3 * n, 7);
-    const Tensor w = on(Values(weights.begin(), weights.begin() + 3 * (n / 2 + 1) * 2), {3, n / 2 + 1, 2}, device());
-    const auto loss = [&](const Tensor& t) { return sum(rfft(t) * w); };
-    const Values slope = grad(loss)(on(x, {3, n}, device())).to_doubles();
-    for (const size_t i : {size_t{0}, size_t{5}, static_cast<size_t>(3 * n - 1)}) {  // linear: any step is exact
-      Values moved = x;
-      moved[i] += 1;
-      const double difference =
-          loss(on(moved, {3, n}, device())).to_doubles()[0] - loss(on(x, {3, n}, device())).to_doubles()[0];
-      EXPECT_NEAR(slope[i], difference, 2e-5) << n << " at " << i;
+// Both ways, of one launch and of two (on CPUs): transforms of the weights of a sum are its slopes.
+TEST_P(FftLines, GradientsOfRealsAreSums) {
+  for (const int64_t n : {24, 25, 4368, 4455}) {
+    const int64_t m = n / 2 + 1;
+    const Values x = noise(2 * n, 7), z = noise(2 * m * 2, 8);
+    const Tensor reals = on(x, {2, n}, device()), half = on(z, {2, m, 2}, device());
+    const Values there = grad([&](const Tensor& t) { return sum(rfft(t) * half); })(reals).to_doubles();
+    const FftOptions back{.n = n, .norm = FftNorm::forward};
+    const Values of_half = grad([&](const Tensor& t) { return sum(irfft(t, back) * reals); })(half).to_doubles();
+    Largest forward, backward;
+    for (const int64_t j : places(n))
+      forward.add(there[static_cast<size_t>(n + j)], sum_at(pairs_of(z, 1, m), roots(n, 1), j).real());
+    for (const int64_t k : places(m)) {
+      const double times = k == 0 || 2 * k == n ? 1 : 2;
+      const std::vector<Complex> row(x.begin() + n, x.end());
+      backward.add(pairs_of(of_half, 1, m)[static_cast<size_t>(k)], times * sum_at(row, roots(n, -1), k));
     }
+    EXPECT_LE(forward.relative(), tolerance(n)) << n;
+    EXPECT_LE(backward.relative(), tolerance(n)) << n << " back";
   }
 }
 
@@ -269,6 +274,9 @@ TEST_P(FftLines, CountsOfLaunches) {
   EXPECT_EQ(launches(input({20, 60, 2}), plain), 1u);
   EXPECT_EQ(launches(input({20, 60}), [](const Tensor& x) { return rfft(x); }), 1u);
   EXPECT_EQ(launches(input({20, 31, 2}), [](const Tensor& z) { return irfft(z); }), 1u);
+  EXPECT_EQ(launches(input({20, 23, 2}), [](const Tensor& z) { return irfft(z, {.n = 45}); }), 1u);
+  EXPECT_EQ(launches(input({20, 6000}), [](const Tensor& x) { return rfft(x); }),
+            device().caps().machine() == Machine::cpu_loops ? 2u : 1u);
   EXPECT_EQ(launches(input({60, 20, 2}), [](const Tensor& z) { return fft(z, {.axis = 0}); }), 1u);
   EXPECT_EQ(launches(input({20, 101, 2}), plain), 2u);
   EXPECT_EQ(launches(input({1, 49152, 2}), plain), 2u);

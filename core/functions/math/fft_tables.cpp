@@ -15,7 +15,7 @@ namespace heddle::build {
 namespace {
 
 using Complex = std::complex<double>;
-enum class Kind { root, twiddle, chirp, spectrum };
+enum class Kind { root, twiddle, weight, chirp, spectrum };
 using Key = std::tuple<const DeviceContext*, Kind, int64_t, int64_t, bool>;
 
 struct Tables {
@@ -92,6 +92,12 @@ Tensor twiddle_table(DeviceContext& device, int64_t rows, int64_t columns, doubl
       for (int64_t k = 0; k < columns; ++k)
         values[static_cast<size_t>(j * columns + k)] = root(j * k, rows * columns, sign);
     }
+  });
+}
+
+Tensor half_weights(DeviceContext& device, int64_t n, int64_t count) {
+  return table(device, Kind::weight, n, count, 1, Shape{2, count}, [&](std::vector<Complex>& values) {
+    for (int64_t k = 0; k < count && 2 * k <= n; ++k) values[static_cast<size_t>(k)] = k == 0 || 2 * k == n ? 1 : 2;
   });
 }
 

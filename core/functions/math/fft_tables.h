@@ -19,6 +19,9 @@ Tensor root_table(DeviceContext& device, int64_t n, int64_t count, double sign);
 // (2, rows, columns): exp(sign 2 pi i j k / (rows columns)) at [j, k], what the two passes of a long transform are
 // joined by (Gentleman and Sande, "Fast Fourier transforms: for fun and profit", 1966: four steps).
 Tensor twiddle_table(DeviceContext& device, int64_t rows, int64_t columns, double sign);
+// (2, count): how often the elements of half a spectrum of n reals occur in the whole one: 1 for the first and, n even,
+// for n / 2, 2 in between, 0 behind.
+Tensor half_weights(DeviceContext& device, int64_t n, int64_t count);
 // (2, count): exp(sign pi i j^2 / n), Bluestein's chirp.
 Tensor chirp_table(DeviceContext& device, int64_t n, int64_t count, double sign);
 // (2, m): the spectrum, of length m and sign -1, of the chirp's conjugate from -(n - 1) to n - 1, modulo m.

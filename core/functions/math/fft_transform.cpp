@@ -58,12 +58,14 @@ Tensor kept(const Tensor& y, const Problem& p) {
   return p.real_out ? real_part(first) : first;
 }
 
-// Four steps: columns of (n1, n2), twiddles, rows, and the result turned. By two launches where n2 fits one.
-Tensor two_passes(const Tensor& x, int64_t n1, const Problem& p) {
-  const int64_t rows = x.dim(0), n2 = x.dim(1) / n1;
-  FftLines first{.n = n1, .given = n1, .wanted = n1, .sign = p.kind.sign, .real_in = p.real_in};
+// Four steps: columns of (n1, n2), twiddles, rows, and the result turned. By two launches where n2 fits one. Rows of x
+// are whole rows of the matrix, and count as 0 behind; `before` (2, elements of a row of x) multiplies them first.
+Tensor two_passes(const Tensor& x, int64_t n1, int64_t n2, const Problem& p, const Tensor& before = {}) {
+  const int64_t rows = x.dim(0), given = x.dim(1) / n2;
+  FftLines first{.n = n1, .given = given, .wanted = n1, .sign = p.kind.sign, .real_in = p.real_in};
   first.columns_in = first.columns_out = true;
-  const Tensor y = fft_lines(reshape(x, p.real_in ? Shape{rows, n1, n2} : Shape{rows, n1, n2, 2}), first, {},
+  const Tensor y = fft_lines(reshape(x, p.real_in ? Shape{rows, given, n2} : Shape{rows, given, n2, 2}), first,
+                             before.defined() ? reshape(before, Shape{2, given, n2}) : before,
                              build::twiddle_table(x.device(), n1, n2, p.kind.sign));
   if (n2 > build::longest_fft_line(x.device())) {
     const Tensor z = complex_rows(reshape(y, Shape{rows * n1, n2, 2}), p.kind);
@@ -120,11 +122,27 @@ Tensor rows_transformed(const Tensor& x, const Problem& p) {
   if (build::takes_fft_rows(x, n)) return build::fft_rows(x, {n, n, p.keep, sign, scale, p.real_in, p.real_out});
   const int64_t n1 = build::first_of_two_passes(n, longest);
   if (!build::is_smooth(n) || (n > longest && n1 == 0)) return convolved_rows(x, p);
-  if (n > longest || (on_cpu(x) && n >= shortest_cut && rows < few_rows && n1 > 0)) return two_passes(x, n1, p);
+  if (n > longest || (on_cpu(x) && n >= shortest_cut && rows < few_rows && n1 > 0)) return two_passes(x, n1, n / n1, p);
   FftLines how{.n = n, .given = n, .wanted = p.keep, .sign = sign, .scale = scale};
   how.real_in = p.real_in;
   how.real_out = p.real_out;
   return line_rows(x, how);
+}
+
+// Rows (R, n / 2 + 1, 2) of half spectra, each element as often as the whole one has it: (R, n). Undefined where n is
+// neither one launch nor two.
+Tensor weighted_rows(const Tensor& x, const Problem& p) {
+  const int64_t n = p.keep, given = x.dim(1), longest = build::longest_fft_line(x.device());
+  if (n <= longest) {
+    FftLines how{.n = n, .given = given, .wanted = n, .sign = p.kind.sign, .scale = p.kind.scale};
+    how.real_out = true;
+    return line_rows(x, how, build::half_weights(x.device(), n, given));
+  }
+  const int64_t n1 = build::first_of_two_passes(n, longest);
+  if (n1 == 0) return {};
+  const int64_t n2 = n / n1, whole = (given + n2 - 1) / n2 * n2;
+  const Tensor padded = pad(x, {{0, 0}, {0, whole - given}, {0, 0}});
+  return two_passes(padded, n1, n2, p, build::half_weights(x.device(), n, whole));
 }
 
 // (B, n, T, 2) of many columns: as they lie.
@@ -157,10 +175,14 @@ Tensor reals_of_half(const Tensor& half, int64_t n, const Kind& kind) {
   }
   // The other half is the conjugate of this one: what is in between counts twice, and the result's real part is all of
   // it.
+  const Problem p{kind, n, false, true};
+  if (build::takes_fft_lines(half) && build::is_smooth(n)) {
+    const Tensor y = weighted_rows(rows_of(half, false), p);
+    if (y.defined()) return back_from_rows(y, half.dim(0), half.dim(2), true);
+  }
   const Tensor place = build::positions(half.shape(), 1, half.device());
   const Tensor twice = place > 0 && place < static_cast<double>((n + 1) / 2);
-  const Tensor whole = pad(where(twice, 2 * half, half), {{0, 0}, {0, n - half.dim(1)}, {0, 0}, {0, 0}});
-  return transform(whole, {kind, n, false, true});
+  return transform(pad(where(twice, 2 * half, half), {{0, 0}, {0, n - half.dim(1)}, {0, 0}, {0, 0}}), p);
 }
 
 }  // namespace heddle::fft_transform
