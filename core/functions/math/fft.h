@@ -3,11 +3,11 @@
 // Purpose: torch.fft without complex dtypes. Complex numbers are pairs (complex.h); axes of transforms count the
 // others, so that axis -1 is the last one before the pair. Integers are cast to f32; f16 and bf16 are computed in f32.
 // How: in f32 on devices with kernels, Stockham's algorithm for lengths whose prime factors are at most 31 (one launch,
-// or two for long ones), Bluestein's convolution for others, half the work for reals of even length (fft_transform.h);
-// in f64 and on the reference device, products with matrices of roots of unity (fft_products.h). Gradients of any
-// order, vmap and forward mode are those of transforms. Roots are exact to half a unit of the tensor's last place; the
-// error grows as log n (tests/reference). Errors: ShapeError, DTypeError, ValueError. Thread safety: recording is per
-// thread.
+// or two for long ones), Bluestein's convolution for others, half the work for reals of an even length that fits one
+// launch (fft_transform.h); in f64 and on the reference device, products with matrices of roots of unity
+// (fft_products.h). Gradients of any order, vmap and forward mode are those of transforms. Roots are exact to half a
+// unit of the tensor's last place; the error grows as log n (tests/reference). Errors: ShapeError, DTypeError,
+// ValueError. Thread safety: recording is per thread.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 // Purpose: core/functions/math/fft.h checks, cuts and pads; this computes. In f32 on devices with kernels: smooth
 // lengths are one launch (fft_lines.h; fft_rows.h where rows of a power of two are faster so), or two with twiddles
 // between them; lengths with a prime factor above 31 are a convolution (Bluestein), a launch each way; real transforms
-// of even length are complex ones of half the length. Else: products of matrices (fft_products.h). Thread safety:
-// recording is per thread.
+// of an even length are complex ones of half the length where that is one launch. Else: products of matrices
+// (fft_products.h). Thread safety: recording is per thread.
 #pragma once
 
 #include "heddle/core/functions/math/fft_products.h"
