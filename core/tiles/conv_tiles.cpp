@@ -190,9 +190,9 @@ int64_t pick_conv_parts(const Caps& caps, const ConvProblem& p) {
   const bool weights = p.kind == ConvProblem::Kind::weight_grad;
   if (p.N * p.G * p.OG * p.out[0] * p.out[1] * p.out[2] * p.CG == 0) return 1;
   if (!weights && !multiplies_f32(p)) return 1;
-  const int64_t parts = weights                                  ? weight_grad_parts(caps, p)
+  const int64_t parts = weights                                ? weight_grad_parts(caps, p)
                         : is_nvidia(caps) && in_tiles(caps, p) ? channel_parts(caps, p)
-                                                                 : 1;
+                                                               : 1;
   const int64_t most = weights ? p.N * p.out[0] * p.out[1] : p.CG;
   const Bindings chosen = tuned(caps, tuning_key(p, "conv_parts"), {{"PARTS", parts}});
   return std::clamp<int64_t>(chosen.at("PARTS"), 1, most);

@@ -76,8 +76,9 @@ Bindings pick_row_loops(const Caps& caps, const RowsProblem& p) {
 }
 
 // GPUs hide the time of a read by other reads under way: many lanes, with many elements each. A row that its lanes can
-// hold is read once, whatever the number of passes. Groups of 1024 lanes are for few rows: a unit of NVIDIA's GPUs holds
-// two of them at most, and nothing hides the ends of a row (H200, softmax of 512 x 32000 held by 1024 lanes: 86 us).
+// hold is read once, whatever the number of passes. Groups of 1024 lanes are for few rows: a unit of NVIDIA's GPUs
+// holds two of them at most, and nothing hides the ends of a row (H200, softmax of 512 x 32000 held by 1024 lanes: 86
+// us).
 Bindings pick_row_items(const Caps& caps, const RowsProblem& p) {
   if (caps.machine() != Machine::simt) return {{"LANES", 32}, {"PER_LANE", 1}};
   if (p.joined) return {{"LANES", 256}, {"PER_LANE", 1}};

@@ -51,18 +51,17 @@ class SplitConv : public DeviceTest {
 TEST_P(SplitConv, Forced) {
   const ScopedTuning forced({"conv_parts", "", {}}, {{"PARTS", 3}});
   // Partial sums, and their sum with what follows.
-  check({2, 7, 5, 6}, {9, 7, 3, 3}, [](const Tensor& x, const Tensor& w) {
-    return relu(conv2d(x, w, {.padding = {1}}) + 0.5);
-  }, DType::f32, 2);
+  check(
+      {2, 7, 5, 6}, {9, 7, 3, 3},
+      [](const Tensor& x, const Tensor& w) { return relu(conv2d(x, w, {.padding = {1}}) + 0.5); }, DType::f32, 2);
   check({3, 8, 7, 5}, {6, 4, 3, 2}, [](const Tensor& x, const Tensor& w) {
     return conv2d(x, w, {.stride = {2, 1}, .padding = {1, 0}, .groups = 2});
   });
   check({2, 6, 4, 7}, {6, 5, 3, 3}, [](const Tensor& x, const Tensor& w) {
     return relu(conv_transpose2d(x, w, {.stride = {2, 3}, .padding = {1, 1}}));
   });
-  check({2, 5, 4, 7}, {3, 7, 2, 2}, [](const Tensor& x, const Tensor& w) {
-    return conv2d(x, w, {.layout = ConvLayout::channels_last});
-  });
+  check({2, 5, 4, 7}, {3, 7, 2, 2},
+        [](const Tensor& x, const Tensor& w) { return conv2d(x, w, {.layout = ConvLayout::channels_last}); });
   check({1, 4, 3, 4, 5}, {3, 4, 2, 3, 2}, [](const Tensor& x, const Tensor& w) { return conv3d(x, w); });
   // More parts than channels: one of each.
   check({2, 2, 9}, {5, 2, 3}, [](const Tensor& x, const Tensor& w) { return conv1d(x, w); });
