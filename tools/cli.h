@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "heddle/core/device/context.h"
 
@@ -23,6 +24,11 @@ inline constexpr int exit_out_of_memory = 3;
 inline constexpr int exit_device_lost = 4;
 inline constexpr int exit_compile_error = 5;
 inline constexpr int exit_signalled = 128;  // and the signal's number (tools/interrupt.h)
+
+// The end of what a command says in a build without ONNX.
+inline constexpr std::string_view without_onnx =
+    ": it was left out (HEDDLE_ONNX=OFF; tools/build.sh makes all), or there was no protobuf (libonnx-dev, "
+    "libprotobuf-dev, protobuf-compiler)";
 
 // Subcommands write their exit code here; it outlives them.
 struct Cli {

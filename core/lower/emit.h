@@ -22,7 +22,7 @@
 #include "heddle/core/ir/uses.h"
 #include "heddle/core/lower/half_values.h"
 #include "heddle/core/lower/kernel_buffers.h"
-#include "heddle/core/lower/kernel_text.h"
+#include "heddle/core/lower/kernel_lines.h"
 #include "heddle/core/lower/launch_constants.h"
 #include "heddle/core/lower/section.h"
 
@@ -192,7 +192,7 @@ class Emitter final : public IndexPrinter {
   const Section* section_;
   std::map<int, std::string> picked_;  // by take, whether the row that it reads is bound
   bool joined_, varying_, every_path_ = false;
-  KernelText text_;
+  KernelLines text_;
   LaunchConstants constants_;
   KernelBuffers buffers_;
   HalfValues halves_;

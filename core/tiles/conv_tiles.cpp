@@ -14,12 +14,12 @@
 
 namespace heddle {
 
-using namespace conv_schedules;
-
 namespace {
 
+using conv_schedules::Row;
+
 // lavapipe runs 8 lanes in one AVX register and has no cheap shared memory.
-const Row lavapipe_registers = {{"SCHEDULE", registers}, {"LANES", 8}, {"RM", 8}, {"RN", 2}};
+const Row lavapipe_registers = {{"SCHEDULE", conv_schedules::registers}, {"LANES", 8}, {"RM", 8}, {"RN", 2}};
 
 // The depth of a tile of weights and pixels: an even number of whole kernels, else whole ones, so that where a lane
 // loads follows from few numbers.
@@ -36,7 +36,7 @@ int64_t whole_kernels(const ConvProblem& p) {
 
 Row tile_row(const ConvProblem& p, int64_t tm, int64_t tn, int64_t rm, int64_t rn, int64_t run, int64_t prefetch) {
   const bool weights = p.kind == ConvProblem::Kind::weight_grad;
-  return {{"SCHEDULE", tiles}, {"TM", tm}, {"TN", tn},   {"TK", weights ? 16 : whole_kernels(p)},
+  return {{"SCHEDULE", conv_schedules::tiles}, {"TM", tm}, {"TN", tn},   {"TK", weights ? 16 : whole_kernels(p)},
           {"RM", rm},          {"RN", rn}, {"RUN", run}, {"PREFETCH", prefetch}};
 }
 
@@ -57,12 +57,12 @@ int64_t tile_bytes(const ConvProblem& p, const Row& row) {
 }
 
 Row pick_gpu(const Caps& caps, const ConvProblem& p, int64_t m, int64_t n) {
-  if (m < 8) return any_lanes;
+  if (m < 8) return conv_schedules::any_lanes;
   const bool small = m < 64 || ceil_div(m, 64) * ceil_div(n, 64) < 2 * static_cast<int64_t>(caps.compute_units);
   const bool few = small && p.kind != ConvProblem::Kind::weight_grad;
   const Row row = is_nvidia(caps) ? pick_nvidia(p, m) : tile_row(p, few ? 32 : 64, 64, 4, 4, 4, 0);
   const int64_t group = row.at("TM") / row.at("RM") * (row.at("TN") / row.at("RN"));
-  return group <= caps.max_group_lanes && tile_bytes(p, row) <= caps.shared_bytes ? row : any_lanes;
+  return group <= caps.max_group_lanes && tile_bytes(p, row) <= caps.shared_bytes ? row : conv_schedules::any_lanes;
 }
 
 Row pick_lavapipe(int64_t m) {
@@ -75,7 +75,7 @@ bool multiplies_f32(const ConvProblem& p) { return arith(p.x) == DType::f32 && a
 
 // A product of (OG, n) results, on the machine of the device.
 Row pick(const Caps& caps, const ConvProblem& p, int64_t n, Row (*on_cpu)(const Caps&, const ConvProblem&)) {
-  if (!multiplies_f32(p)) return any_lanes;
+  if (!multiplies_f32(p)) return conv_schedules::any_lanes;
   switch (caps.machine()) {
     case Machine::cpu_loops:
       return on_cpu(caps, p);
@@ -205,25 +205,25 @@ int64_t conv_loop_iterations(const ConvProblem& p, const Bindings& t) {
     return lines * (p.out[2] + 1) + 64;
   }
   const int64_t depth = p.CG * conv_taps(p);
-  return schedule == tiles ? depth * 2 + 256 : depth + conv_taps(p) * 3 + 256;
+  return schedule == conv_schedules::tiles ? depth * 2 + 256 : depth + conv_taps(p) * 3 + 256;
 }
 
 std::string conv_algorithm(const Bindings& t) {
   const auto value = [&](const char* name) { return t.contains(name) ? t.find(name)->second : 1; };
   switch (value("SCHEDULE")) {
-    case tiles:
+    case conv_schedules::tiles:
       return fmt::format("tiles_{}x{}", value("TM"), value("TN"));
-    case packed:
+    case conv_schedules::packed:
       return fmt::format("packed_{}x{}", value("MR") * value("MI"), value("NV") * value("VW"));
-    case registers:
+    case conv_schedules::registers:
       return fmt::format("registers_{}x{}", value("RM"), value("RN"));
-    case rows:
+    case conv_schedules::rows:
       return "rows";
-    case winograd:
+    case conv_schedules::winograd:
       return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
-    case pointwise:
+    case conv_schedules::pointwise:
       return fmt::format("pointwise_{}x{}", value("MR"), value("NV") * value("VW"));
-    case dots:
+    case conv_schedules::dots:
       return fmt::format("dots_{}x{}", value("MR"), value("VW"));
     default:
       return "lanes";
