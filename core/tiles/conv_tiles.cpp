@@ -36,8 +36,14 @@ int64_t whole_kernels(const ConvProblem& p) {
 
 Row tile_row(const ConvProblem& p, int64_t tm, int64_t tn, int64_t rm, int64_t rn, int64_t run, int64_t prefetch) {
   const bool weights = p.kind == ConvProblem::Kind::weight_grad;
-  return {{"SCHEDULE", conv_schedules::tiles}, {"TM", tm}, {"TN", tn},   {"TK", weights ? 16 : whole_kernels(p)},
-          {"RM", rm},          {"RN", rn}, {"RUN", run}, {"PREFETCH", prefetch}};
+  return {{"SCHEDULE", conv_schedules::tiles},
+          {"TM", tm},
+          {"TN", tn},
+          {"TK", weights ? 16 : whole_kernels(p)},
+          {"RM", rm},
+          {"RN", rn},
+          {"RUN", run},
+          {"PREFETCH", prefetch}};
 }
 
 bool is_nvidia(const Caps& caps) {
@@ -114,7 +120,7 @@ TuningKey tuning_key(const ConvProblem& p, const char* body) {
 constexpr int64_t fewest_products = 128;  // of a part, along the sum
 
 bool in_tiles(const Caps& caps, const ConvProblem& p) {
-  return pick(caps, p, p.OG, pick_conv_on_cpu).at("SCHEDULE") == tiles;
+  return pick(caps, p, p.OG, pick_conv_on_cpu).at("SCHEDULE") == conv_schedules::tiles;
 }
 
 // Groups of 64 x 64 tiles; of an input gradient's phases in all.
@@ -167,7 +173,8 @@ int64_t weight_grad_parts(const Caps& caps, const ConvProblem& p) {
 
 Bindings pick_conv(const Caps& caps, const ConvProblem& p) {
   Row row = pick(caps, p, p.N * p.out[0] * p.out[1] * p.out[2], pick_conv_on_cpu);
-  if (p.parts > 1 && row.at("SCHEDULE") != tiles) row = tile_row(p, 32, 32, 4, 2, 1, 0);  // no other has parts
+  if (p.parts > 1 && row.at("SCHEDULE") != conv_schedules::tiles)
+    row = tile_row(p, 32, 32, 4, 2, 1, 0);  // no other has parts
   add_conv_facts(row, p);
   row["MODE"] = p.kind == ConvProblem::Kind::input_grad;
   row["LAST"] = p.last;

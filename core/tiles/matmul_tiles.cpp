@@ -228,8 +228,14 @@ Row unit_row(int64_t tile, int64_t part, int64_t depth, int64_t stages) {
 bool has_warpgroups(const Caps& caps) { return caps.matrix_units.find("64xNx16") != std::string::npos; }
 
 Row warpgroup_row(int64_t tm, int64_t tn, int64_t columns, int64_t stages) {
-  return {{"SCHEDULE", warpgroups}, {"TM", tm},         {"TN", tn}, {"TK", 64}, {"WGM", 64},
-          {"WGN", columns},         {"STAGES", stages}, {"BAND", 8}};
+  return {{"SCHEDULE", matmul_schedules::warpgroups},
+          {"TM", tm},
+          {"TN", tn},
+          {"TK", 64},
+          {"WGM", 64},
+          {"WGN", columns},
+          {"STAGES", stages},
+          {"BAND", 8}};
 }
 
 // What the fact ELEMENT says; -1: matrix units cannot multiply these types here.

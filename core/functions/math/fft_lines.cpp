@@ -33,7 +33,7 @@ struct Launch {
   bool operator<(const Launch& other) const { return key() < other.key(); }
 };
 
-std::string text() {
+std::string lines_text() {
   for (const BuiltinFile& file : builtin_files()) {
     if (file.name == "fft_lines.hk") return std::string(file.text);
   }
@@ -124,7 +124,7 @@ UserKernel define(const Launch& launch) {
   const FftLines how = launch.how;
   return body_kernel({
       .name = "fft_lines",
-      .text = text(),
+      .text = lines_text(),
       .outputs =
           [how](std::span<const TensorType> in) {
             return std::vector<TensorType>{{result_shape(in[0].shape, how), DType::f32}};

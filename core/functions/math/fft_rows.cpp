@@ -15,7 +15,7 @@
 namespace heddle::build {
 namespace {
 
-std::string text() {
+std::string rows_text() {
   for (const BuiltinFile& file : builtin_files()) {
     if (file.name == "fft.hk") return std::string(file.text);
   }
@@ -32,7 +32,7 @@ UserKernel define(const FftRows& how, bool loop) {
   };
   return body_kernel({
       .name = "fft",
-      .text = text(),
+      .text = rows_text(),
       .outputs =
           [how](std::span<const TensorType> in) {
             return std::vector<TensorType>{{result_shape(in[0].shape[0], how), DType::f32}};
