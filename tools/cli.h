@@ -41,6 +41,7 @@ int run_command(int argc, char** argv);
 
 void add_train(Cli& cli);
 void add_resume(Cli& cli);
+void add_launch(Cli& cli);
 void add_eval(Cli& cli);
 void add_predict(Cli& cli);
 void add_devices(Cli& cli);
