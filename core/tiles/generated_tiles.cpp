@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/tuning.h"
@@ -41,11 +42,10 @@ Bindings pick_loop(const Caps& caps, const ElementwiseProblem& p) {
 Bindings pick_items(const Caps& caps, const ElementwiseProblem& p) {
   const bool cpu = caps.machine() != Machine::simt;
   Bindings row;
-  row["LANES"] = std::min<int64_t>(cpu ? 64 : 256, caps.max_group_lanes);
+  row["LANES"] = std::min<int64_t>(cpu ? 64 : 128, caps.max_group_lanes);
   // lavapipe pays for each work item: y = 2a + b over 4 M floats takes 10.8 ms with one element a lane, 9.1 with four.
-  // GPUs: reads of several elements are under way at a time, where enough lanes are left to fill the units.
-  const bool many = p.elements >= 4 * 1024 * std::max<int64_t>(1, caps.compute_units);
-  row["PER_LANE"] = cpu || many ? 4 : 1;
+  // GPUs: reads of several elements are under way at a time. The same for all sizes, so that another one is no new kernel.
+  row["PER_LANE"] = 4;
   row["AHEAD"] = !cpu;
   // y = 2a + b over 4 M floats on lavapipe: 11.2 ms by scalars, 3.7 by vectors of four, 2.9 with four of them a lane.
   row["QUADS"] = caps.texel_loads ? (p.elements >= (1 << 16) ? 4 : 1) : 0;
@@ -88,8 +88,9 @@ Bindings pick_row_items(const Caps& caps, const RowsProblem& p) {
   // Half of the lanes that the units can hold at a time.
   while (lanes < most && (lanes * 8 < p.length || (lanes < p.length && p.rows * lanes < 1024 * units))) lanes *= 2;
   const int64_t room = std::max<int64_t>(1, 32 / std::max<int64_t>(1, p.words));
-  const int64_t whole = ceil_div(p.length, lanes);
-  return {{"LANES", lanes}, {"PER_LANE", whole <= room ? std::max<int64_t>(1, whole) : std::min<int64_t>(8, room)}};
+  // Powers of two: few texts for all lengths.
+  const int64_t whole = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(p.length, lanes))));
+  return {{"LANES", lanes}, {"PER_LANE", whole <= room ? whole : std::min<int64_t>(8, room)}};
 }
 
 }  // namespace
