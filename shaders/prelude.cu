@@ -175,7 +175,7 @@ FUNC void hk_async16(void* to, const void* from, bool valid) {
   int bytes = valid ? 16 : 0;  // the rest of 16 is filled with zeros
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(hk_shared_address(to)), "l"(from), "r"(bytes) : "memory");
 }
-#define QUAD_ASYNC(array, i, name, j, valid) { bool hk_ok = (valid); hk_async16(array + (i), hk_ok ? hk_##name + (j) : hk_##name, hk_ok); }
+#define QUAD_ASYNC(array, i, name, j, valid) hk_async16(array + (i), hk_##name + (j), valid);
 #define ASYNC_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 #define ASYNC_WAIT(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
 #endif
@@ -282,6 +282,11 @@ FUNC void hk_mma_i8(hk_mma_int& c, const hk_mma_ab& a, const hk_mma_ab& b) {
 #endif
 // Warpgroups of 128 lanes: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions". The shuffle says that a warp's
 // lanes have one value.
+#define WG_UNROLL UNROLL
+// Warpgroups may part at barriers of their own. Number 0 of the sixteen is BARRIER's.
+#define WG_SPLIT 1
+#define WG_MEET(n, lanes) asm volatile("bar.sync %0, %1;" ::"r"((n) + 1u), "n"(lanes) : "memory")
+#define WG_ARRIVE(n, lanes) asm volatile("bar.arrive %0, %1;" ::"r"((n) + 1u), "n"(lanes) : "memory")
 #define WG_ID __shfl_sync(0xffffffffu, threadIdx.x / 128u, 0)
 #define WG_SHOW() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
 #define WG_FENCE() asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
