@@ -174,7 +174,6 @@ Row tile_row(int64_t tm, int64_t tn, int64_t tk, int64_t rm, int64_t rn, int64_t
 // reaches 32 (docs/benchmarks.md).
 Row nvidia_large() {
   Row row = tile_row(128, 128, 16, 8, 8, 4, 1, 8);
-  row["WEAVE"] = 1;
   row["RESIDENT"] = 2;
   return row;
 }
