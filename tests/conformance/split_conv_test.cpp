@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
@@ -51,18 +52,17 @@ class SplitConv : public DeviceTest {
 TEST_P(SplitConv, Forced) {
   const ScopedTuning forced({"conv_parts", "", {}}, {{"PARTS", 3}});
   // Partial sums, and their sum with what follows.
-  check({2, 7, 5, 6}, {9, 7, 3, 3}, [](const Tensor& x, const Tensor& w) {
-    return relu(conv2d(x, w, {.padding = {1}}) + 0.5);
-  }, DType::f32, 2);
+  check(
+      {2, 7, 5, 6}, {9, 7, 3, 3},
+      [](const Tensor& x, const Tensor& w) { return relu(conv2d(x, w, {.padding = {1}}) + 0.5); }, DType::f32, 2);
   check({3, 8, 7, 5}, {6, 4, 3, 2}, [](const Tensor& x, const Tensor& w) {
     return conv2d(x, w, {.stride = {2, 1}, .padding = {1, 0}, .groups = 2});
   });
   check({2, 6, 4, 7}, {6, 5, 3, 3}, [](const Tensor& x, const Tensor& w) {
     return relu(conv_transpose2d(x, w, {.stride = {2, 3}, .padding = {1, 1}}));
   });
-  check({2, 5, 4, 7}, {3, 7, 2, 2}, [](const Tensor& x, const Tensor& w) {
-    return conv2d(x, w, {.layout = ConvLayout::channels_last});
-  });
+  check({2, 5, 4, 7}, {3, 7, 2, 2},
+        [](const Tensor& x, const Tensor& w) { return conv2d(x, w, {.layout = ConvLayout::channels_last}); });
   check({1, 4, 3, 4, 5}, {3, 4, 2, 3, 2}, [](const Tensor& x, const Tensor& w) { return conv3d(x, w); });
   // More parts than channels: one of each.
   check({2, 2, 9}, {5, 2, 3}, [](const Tensor& x, const Tensor& w) { return conv1d(x, w); });
@@ -97,7 +97,7 @@ TEST_P(SplitConv, SameBitsInEveryRun) {
     std::vector<float> x = values(3 * 16 * 7 * 7, 5), w = values(12 * 16 * 9, 6);
     for (float& v : x) v = std::sin(100 * v);
     return conv2d(Tensor::from_vector(x, {3, 16, 7, 7}, &device()), Tensor::from_vector(w, {12, 16, 3, 3}, &device()))
-        .to_vector();
+        .to_doubles();
   };
   EXPECT_EQ(run(), run());
 }

@@ -248,8 +248,8 @@ TEST_P(ConvTest, SharedTilesOfWholeKernels) {
       {"large kernel", 1, 1, 3, 9, {1, 8, 12}, {1, 7, 6}, {1, 2, 1}, {1, 1, 2}, {0, 3, 2}, {0, 2, 3}},
       cases[5],
   };
-  const Bindings wide = {{"SCHEDULE", 1}, {"TM", 32}, {"TN", 64}, {"TK", 18},      {"RM", 8},
-                         {"RN", 4},       {"RUN", 4}, {"PREFETCH", 1}};
+  const Bindings wide = {{"SCHEDULE", 1}, {"TM", 32}, {"TN", 64}, {"TK", 18},
+                         {"RM", 8},       {"RN", 4},  {"RUN", 4}, {"PREFETCH", 1}};
   Bindings deep = wide;
   deep["TK"] = 36;
   deep["RM"] = 4;
