@@ -252,7 +252,7 @@ TEST_P(ConvTest, SharedTilesOfWholeKernels) {
                          {"RM", 8},       {"RN", 4},  {"RUN", 4}, {"PREFETCH", 1}};
   // lavapipe takes seconds to compile one of those, and never chooses them.
   if (!on_opencl()) {
-    Bindings small = {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32},  {"TK", 18},
+    Bindings small = {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 18},
                       {"RM", 4},       {"RN", 2},  {"RUN", 2}, {"PREFETCH", 1}};
     for (const Kind kind : {Kind::forward, Kind::input_grad}) check(shapes[1], kind, small);
     small["TK"] = 16;
