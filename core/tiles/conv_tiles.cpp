@@ -21,13 +21,16 @@ using conv_schedules::Row;
 // lavapipe runs 8 lanes in one AVX register and has no cheap shared memory.
 const Row lavapipe_registers = {{"SCHEDULE", conv_schedules::registers}, {"LANES", 8}, {"RM", 8}, {"RN", 2}};
 
-// The depth of a tile of weights and pixels: an even number of whole kernels, else whole ones, so that where a lane
-// loads follows from few numbers.
+// The depth of a tile of weights and pixels: whole kernels, a multiple of the lanes that share a pixel (four in groups
+// of 256), so that where a lane loads follows from few numbers. Powers of two leave no rest of most numbers of
+// channels.
 int64_t whole_kernels(const ConvProblem& p) {
-  for (const int64_t unit : {2 * conv_taps(p), conv_taps(p)}) {
+  for (const int64_t lanes_of_pixel : {4, 2, 1}) {
+    const int64_t unit = lanes_of_pixel * conv_taps(p);
+    if (32 % unit == 0) return 32;
     int64_t best = 0;
     for (const int64_t depth : choices_of("conv", "TK")) {
-      if (depth <= 32 && depth % unit == 0) best = depth;
+      if (depth % unit == 0) best = depth;
     }
     if (best > 0) return best;
   }
@@ -50,10 +53,15 @@ bool is_nvidia(const Caps& caps) {
   return caps.vendor_id == vendors::nvidia && caps.device_class == DeviceClass::discrete_gpu;
 }
 
-// Tiles of 64 channels by 64 pixels (or kernel elements) on NVIDIA's GPUs: 32 sums a lane, whose operands come from
-// shared memory 16 bytes at a time, while the next tile is on its way. Parts (conv_parts) make enough of them.
+// Tiles of 64 channels by 64 pixels (or kernel elements) on NVIDIA's GPUs, whose operands come from shared memory 16
+// bytes at a time, while the next tile is on its way; parts (conv_parts) make enough of them. Of all tried on an H200
+// these are the fastest, larger tiles take 1.3 to 1.7 times as long (docs/benchmarks.md). Of strided input gradients
+// NVRTC spills what is on its way.
 Row pick_nvidia(const ConvProblem& p, int64_t m) {
-  return m > 32 ? tile_row(p, 64, 64, 8, 4, 4, 1) : tile_row(p, 32, 64, 4, 4, 4, 1);
+  const bool weights = p.kind == ConvProblem::Kind::weight_grad;
+  const bool phases = p.kind == ConvProblem::Kind::input_grad && p.stride != Extent3{1, 1, 1};
+  if (m <= 32) return tile_row(p, 32, 64, 4, 4, 4, phases ? 0 : 1);
+  return tile_row(p, 64, 64, weights ? 8 : 4, 4, 4, phases ? 0 : 1);
 }
 
 // A tile of the weights (of the gradient) and one of pixels (of src), two of each with PREFETCH.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
@@ -96,7 +97,7 @@ TEST_P(SplitConv, SameBitsInEveryRun) {
     std::vector<float> x = values(3 * 16 * 7 * 7, 5), w = values(12 * 16 * 9, 6);
     for (float& v : x) v = std::sin(100 * v);
     return conv2d(Tensor::from_vector(x, {3, 16, 7, 7}, &device()), Tensor::from_vector(w, {12, 16, 3, 3}, &device()))
-        .to_vector<float>();
+        .to_doubles();
   };
   EXPECT_EQ(run(), run());
 }
