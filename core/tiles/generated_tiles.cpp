@@ -44,7 +44,8 @@ Bindings pick_items(const Caps& caps, const ElementwiseProblem& p) {
   Bindings row;
   row["LANES"] = std::min<int64_t>(cpu ? 64 : 128, caps.max_group_lanes);
   // lavapipe pays for each work item: y = 2a + b over 4 M floats takes 10.8 ms with one element a lane, 9.1 with four.
-  // GPUs: reads of several elements are under way at a time. The same for all sizes, so that another one is no new kernel.
+  // GPUs: reads of several elements are under way at a time. The same for all sizes, so that another one is no new
+  // kernel.
   row["PER_LANE"] = 4;
   row["AHEAD"] = !cpu;
   // y = 2a + b over 4 M floats on lavapipe: 11.2 ms by scalars, 3.7 by vectors of four, 2.9 with four of them a lane.

@@ -72,10 +72,10 @@ TEST(Loader, PartsOfEachBatchMakeItUp) {
     }
     for (size_t batch = 0; batch < 2; ++batch) {
       for (size_t array = 0; array < 2; ++array) {
-        std::vector<uint8_t> bytes;
+        std::vector<std::byte> bytes;
         for (const auto& part : parts)
           bytes.insert(bytes.end(), part[batch][array].bytes.begin(), part[batch][array].bytes.end());
-        EXPECT_EQ(bytes, std::vector<uint8_t>(batches[batch][array].bytes.begin(), batches[batch][array].bytes.end()));
+        EXPECT_EQ(bytes, std::vector<std::byte>(batches[batch][array].bytes.begin(), batches[batch][array].bytes.end()));
       }
     }
   }
