@@ -75,7 +75,8 @@ TEST(Loader, PartsOfEachBatchMakeItUp) {
         std::vector<std::byte> bytes;
         for (const auto& part : parts)
           bytes.insert(bytes.end(), part[batch][array].bytes.begin(), part[batch][array].bytes.end());
-        EXPECT_EQ(bytes, std::vector<std::byte>(batches[batch][array].bytes.begin(), batches[batch][array].bytes.end()));
+        EXPECT_EQ(bytes,
+                  std::vector<std::byte>(batches[batch][array].bytes.begin(), batches[batch][array].bytes.end()));
       }
     }
   }
