@@ -98,7 +98,7 @@ Words mpirun_words(const std::string& mpirun, const Launch& launch) {
 }
 
 // Open MPI asks a second time before it runs as root, in containers too, where the user has said so already.
-std::vector<std::pair<std::string, std::string>> variables(const Launch& launch) {
+std::vector<std::pair<std::string, std::string>> variables_of_ranks(const Launch& launch) {
   return {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
           {"OMPI_MCA_mpi_yield_when_idle", "1"},
@@ -150,7 +150,7 @@ int run(const Launch& launch) {
   os::ChildOptions options;
   options.input = options.error = os::ChildStream::pipe;
   options.output = os::ChildStream::same;
-  options.variables = variables(launch);
+  options.variables = variables_of_ranks(launch);
   os::ChildProcess child(mpirun, mpirun_words(mpirun, launch), options);
   const MpirunErrors errors = follow(child);
   return exit_code_of(child.wait(), errors);

@@ -23,9 +23,9 @@ std::vector<Tensor> floating_weights(const nn::Module& model) {
 Tensor flat(const Tensor& x) { return reshape(x.to(DType::f32), Shape{x.numel()}); }
 
 // Values of a list, from its beginning on.
-class Reader {
+class ListReader {
  public:
-  explicit Reader(const Tensor& list) : list_(list) {}
+  explicit ListReader(const Tensor& list) : list_(list) {}
   Tensor next(const Shape& shape, DType dtype) {
     const int64_t from = at_;
     at_ += shape.numel();
@@ -59,7 +59,7 @@ Tensor SharedGradients::pack(const std::vector<Tensor>& scalars) {
 std::vector<Tensor> SharedGradients::unpack(const Tensor& list) {
   const NoGradScope no_grad;
   const std::vector<Tensor> parameters = model_.parameters();
-  Reader reader(list);
+  ListReader reader(list);
   for (const size_t i : with_gradient_) {
     Tensor parameter = parameters[i];
     parameter.set_grad(reader.next(parameter.shape(), parameter.dtype()));
@@ -79,7 +79,7 @@ Tensor SharedGradients::pack_weights() const {
 
 void SharedGradients::unpack_weights(const Tensor& list) {
   const NoGradScope no_grad;
-  Reader reader(list);
+  ListReader reader(list);
   for (Tensor weight : floating_weights(model_)) weight.assign(reader.next(weight.shape(), weight.dtype()));
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/tuning.h"
@@ -86,12 +85,16 @@ Bindings pick_row_items(const Caps& caps, const RowsProblem& p) {
   const int64_t units = std::max<int64_t>(1, caps.compute_units);
   const int64_t most = std::min<int64_t>(p.rows <= units ? 1024 : 512, caps.max_group_lanes);
   int64_t lanes = 32;
-  // Half of the lanes that the units can hold at a time.
-  while (lanes < most && (lanes * 8 < p.length || (lanes < p.length && p.rows * lanes < 1024 * units))) lanes *= 2;
+  // Few rows leave units without work: each is shared by as many lanes as it has elements for.
+  const bool few = p.rows <= 2 * units;
+  while (lanes < most && (lanes * 8 < p.length || (few && lanes < p.length))) lanes *= 2;
   const int64_t room = std::max<int64_t>(1, 32 / std::max<int64_t>(1, p.words));
-  // Powers of two: few texts for all lengths.
-  const int64_t whole = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(p.length, lanes))));
-  return {{"LANES", lanes}, {"PER_LANE", whole <= room ? whole : std::min<int64_t>(8, room)}};
+  // Three forms, so that rows of other lengths are seldom other kernels.
+  const int64_t whole = ceil_div(p.length, lanes);
+  return {{"LANES", lanes},
+          {"PER_LANE", whole <= 1                               ? 1
+                       : whole > 8 && whole <= 32 && room >= 32 ? 32
+                                                                : std::min<int64_t>(8, room)}};
 }
 
 }  // namespace
