@@ -236,6 +236,7 @@ void add_facts(const Caps& caps, const MatmulProblem& p, Row& row) {
   row["ELEMENT"] = element;
   row["UNIT_LANES"] = element < 0 ? 1 : caps.subgroup_size;
   row["WARPGROUPS"] = has_warpgroups(caps) && element >= 0 && element <= 1;
+  if (row["WARPGROUPS"]) row["UNITS_AT_ONCE"] = caps.compute_units;
 }
 
 // Operands that arithmetic in f32 covers, or i8 x i8 without prologues. Fits Caps::shared_bytes and

@@ -84,6 +84,7 @@ std::string text_of(Kernel kernel) {
                       {"WGN", 64},
                       {"STAGES", 3},
                       {"PRODUCER", kernel == Kernel::producer},
+                      {"BAND", 4},
                       {"A_WIDE", 8},
                       {"B_WIDE", 8},
                       {"A_K1", 1},
@@ -123,7 +124,8 @@ Outcome product(PtxRun& run, Kernel kernel) {
   half ? run.argument(ah).argument(bh) : run.argument(af).argument(bf);
   run.argument(o.got);
   for (const uint32_t constant : {m, n, k, 1u, 1u, 0u, 0u, 0u, k, 1u, 0u, 0u, 0u, n, 1u}) run.number(constant);
-  run.launch((m + tile - 1) / tile * ((n + tile - 1) / tile), lanes);
+  run.launch((m + tile - 1) / tile * ((n + tile - 1) / tile), lanes,
+             kernel == Kernel::producer ? 66560 : 0);  // three stages and a strip: dynamic shared memory
   for (uint32_t i = 0; i < m; ++i) {
     for (uint32_t j = 0; j < n; ++j) {
       for (uint32_t l = 0; l < k; ++l) o.want[i * n + j] += a[i * k + l] * b[l * n + j];
@@ -220,12 +222,11 @@ const Planted bugs[] = {
      "#define WG_SWIZZLE"},
     {"StrideOfAnotherLayout", Kernel::warpgroups, "64ull << 32", "32ull << 32", FaultKind::other, true,
      "hk_wg_matrix(const"},
-    {"StageNotWaitedFor", Kernel::producer, "if (t >= STAGES) WG_MEET(STAGES + stage, ALL_LANES);", "",
+    {"StageNotWaitedFor", Kernel::producer, "if (done >= STAGES) WG_MEET(EMPTY(stage), ALL_LANES);", "",
      FaultKind::race},
     {"StageShownOneTileEarly", Kernel::producer, "ASYNC_WAIT(STAGES - 2);", "ASYNC_WAIT(STAGES - 1);",
      FaultKind::in_flight},
-    {"StageNeverEmpty", Kernel::producer, "WG_ARRIVE(STAGES + (stage", "if (lane >= 64u) WG_ARRIVE(STAGES + (stage",
-     FaultKind::barrier},
+    {"StageNeverEmpty", Kernel::producer, "WG_ARRIVE(EMPTY(", "if (lane >= 64u) WG_ARRIVE(EMPTY(", FaultKind::barrier},
     {"SumsOfAnotherLayout", Kernel::warpgroups, "(i) / 2u % 2u * 8u", "(i) % 2u * 8u", FaultKind::other, true,
      "#define WG_ROW"},
     {"BarrierOfSomeLanes", Kernel::rows, barrier, "if (lane < 50u) BARRIER();", FaultKind::barrier},

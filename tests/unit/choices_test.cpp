@@ -64,7 +64,8 @@ TEST(Choices, OfSchedulesHaveTheNumbersOfTheFiles) {
                                                {"packed", packed},
                                                {"dot", dot},
                                                {"units", units},
-                                               {"stream", stream}}));
+                                               {"stream", stream},
+                                               {"warpgroups", warpgroups}}));
   }
   using namespace conv_schedules;
   Numbers conv{{"lanes", lanes}, {"tiles", tiles},       {"packed", packed},       {"registers", registers},
