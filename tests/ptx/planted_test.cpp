@@ -223,7 +223,7 @@ const Planted bugs[] = {
     {"StrideOfAnotherLayout", Kernel::warpgroups, "64ull << 32", "32ull << 32", FaultKind::other, true,
      "hk_wg_matrix(const"},
     {"StageNotWaitedFor", Kernel::producer, "if (done >= STAGES) WG_MEET(EMPTY(stage), ALL_LANES);", "",
-     FaultKind::race},
+     FaultKind::barrier},
     {"StageShownOneTileEarly", Kernel::producer, "ASYNC_WAIT(STAGES - 2);", "ASYNC_WAIT(STAGES - 1);",
      FaultKind::in_flight},
     {"StageNeverEmpty", Kernel::producer, "WG_ARRIVE(EMPTY(", "if (lane >= 64u) WG_ARRIVE(EMPTY(", FaultKind::barrier},
