@@ -96,7 +96,7 @@ Caps cuda_caps(const CudaArchitecture& architecture) {
   caps.queues = 2;
   if (architecture.sm >= 80)
     caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";
-  if (architecture.sm == 90) caps.matrix_units += "; 64xNx16 f16 f32; 64xNx16 bf16 f32";
+  if (architecture.sm / 10 == 9) caps.matrix_units += "; 64xNx16 f16 f32; 64xNx16 bf16 f32";
   caps.architecture = architecture.sm;
   return caps;
 }

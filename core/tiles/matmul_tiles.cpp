@@ -236,7 +236,6 @@ void add_facts(const Caps& caps, const MatmulProblem& p, Row& row) {
   row["ELEMENT"] = element;
   row["UNIT_LANES"] = element < 0 ? 1 : caps.subgroup_size;
   row["WARPGROUPS"] = has_warpgroups(caps) && element >= 0 && element <= 1;
-  if (row["WARPGROUPS"]) row["UNITS_AT_ONCE"] = caps.compute_units;
 }
 
 // Operands that arithmetic in f32 covers, or i8 x i8 without prologues. Fits Caps::shared_bytes and
@@ -252,7 +251,7 @@ Row pick_gpu(const Caps& caps, const MatmulProblem& p) {
   if (element >= 0 && p.M >= 16 && p.N >= 16 && p.K >= depth) {
     // Small tiles have room for one more; but of tf32 the assembler then spills (NVRTC 13.0, sm_90).
     const int64_t more = stages > 1 && element != 2 ? stages + 1 : stages;
-    if (has_warpgroups(caps) && element <= 1)
+    if (has_warpgroups(caps) && element <= 1 && p.M > 64 && p.N > 64)
       candidates = {warpgroup_row(128, 256, 256, 4), warpgroup_row(128, 128, 128, 3)};
     candidates.insert(candidates.end(),
                       {unit_row(128, 64, depth, stages), unit_row(64, 32, depth, more), unit_row(32, 16, depth, more)});
