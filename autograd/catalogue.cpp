@@ -14,7 +14,7 @@ struct Column {
   std::string_view name, description;
 };
 // In the order of TypeRule.
-constexpr std::array<Column, 15> columns{{
+constexpr std::array<Column, 15> type_columns{{
     {"any", "all"},
     {"numeric", "all; bool as i32"},
     {"additive", "all but bool"},
@@ -146,8 +146,8 @@ const std::vector<PublicFunction>& all() {
 
 }  // namespace
 
-std::string_view name_of(TypeRule rule) { return columns[static_cast<size_t>(rule)].name; }
-std::string_view describe(TypeRule rule) { return columns[static_cast<size_t>(rule)].description; }
+std::string_view name_of(TypeRule rule) { return type_columns[static_cast<size_t>(rule)].name; }
+std::string_view describe(TypeRule rule) { return type_columns[static_cast<size_t>(rule)].description; }
 
 std::string_view name_of(Made made) {
   switch (made) {

@@ -17,13 +17,13 @@
 namespace heddle::autograd {
 namespace {
 
-bool begins_history(const Node& node) { return node.op->kind == OpKind::leaf || node.op == &ops::assign_op; }
+bool begins_tangents(const Node& node) { return node.op->kind == OpKind::leaf || node.op == &ops::assign_op; }
 
 bool tracked_float(const Node& node) { return node.tracks && is_float(node.dtype); }
 
 // Does a tangent pass from the inputs to this node?
 bool carries(const Node& node) {
-  if (!tracked_float(node) || begins_history(node)) return false;
+  if (!tracked_float(node) || begins_tangents(node)) return false;
   const GradientRow* row = find_gradient(*node.op);
   return row != nullptr && row->rule != nullptr;
 }
@@ -216,7 +216,7 @@ bool tracks_outside(std::span<const Tensor> outputs, std::span<const Tensor> sta
     const Node* node = stack.back();
     stack.pop_back();
     if (!node->tracks) continue;
-    if (begins_history(*node)) return true;
+    if (begins_tangents(*node)) return true;
     bool inner = false;
     for (const NodePtr& input : node->inputs) {
       if (!input->tracks) continue;

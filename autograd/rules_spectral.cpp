@@ -15,7 +15,9 @@ namespace {
 
 using namespace linalg;
 
-Tensor columns(const Tensor& x, int64_t start, int64_t stop) { return slice(x, -1, {.start = start, .stop = stop}); }
+Tensor column_range(const Tensor& x, int64_t start, int64_t stop) {
+  return slice(x, -1, {.start = start, .stop = stop});
+}
 // 1 / x, and 0 where x is 0.
 Tensor reciprocal_or_zero(const Tensor& x) { return where(x == 0.0, 0.0, reciprocal(where(x == 0.0, 1.0, x))); }
 Tensor as_row(const Tensor& x) { return unsqueeze(x, -2); }
@@ -40,8 +42,8 @@ void qr_rule(RuleCall& call) {
     call.result[0] = tall_gradient(q, r, gq, gr);
     return;
   }
-  const Tensor gv = columns(gr, m, n), y = columns(call.in[0], m, n);
-  const Tensor gx = tall_gradient(q, columns(r, 0, m), gq + matmul(y, transpose(gv)), columns(gr, 0, m));
+  const Tensor gv = column_range(gr, m, n), y = column_range(call.in[0], m, n);
+  const Tensor gx = tall_gradient(q, column_range(r, 0, m), gq + matmul(y, transpose(gv)), column_range(gr, 0, m));
   call.result[0] = concat({gx, matmul(q, gv)}, gx.rank() - 1);
 }
 

@@ -33,7 +33,7 @@ struct NvrtcApi {
   std::string version;
 };
 
-struct Loaded {
+struct LoadedNvrtc {
   NvrtcApi api;
   std::string absent;
 };
@@ -54,7 +54,7 @@ std::vector<std::string> candidates() {
   return names;
 }
 
-void read_facts(Loaded& loaded) {
+void read_facts(LoadedNvrtc& loaded) {
   NvrtcApi& api = loaded.api;
   int major = 0, minor = 0, count = 0;
   nvrtcResult result = api.Version(&major, &minor);
@@ -71,8 +71,8 @@ void read_facts(Loaded& loaded) {
   api.version = fmt::format("{}.{}", major, minor);
 }
 
-Loaded load() {
-  Loaded loaded;
+LoadedNvrtc load_nvrtc() {
+  LoadedNvrtc loaded;
   void* library = nullptr;
   for (const std::string& name : candidates()) {
     library = os::open_library(name);
@@ -91,13 +91,13 @@ Loaded load() {
   return loaded;
 }
 
-const Loaded& loaded() {
-  static const Loaded* const result = new Loaded(load());  // leaked: used until the process is gone
+const LoadedNvrtc& loaded_nvrtc() {
+  static const LoadedNvrtc* const result = new LoadedNvrtc(load_nvrtc());  // leaked: used until the process is gone
   return *result;
 }
 
 const NvrtcApi& nvrtc() {
-  const Loaded& l = loaded();
+  const LoadedNvrtc& l = loaded_nvrtc();
   if (!l.absent.empty()) throw DeviceUnavailable("[cuda] " + l.absent);
   return l.api;
 }
@@ -189,16 +189,18 @@ class Program {
 }  // namespace
 
 bool have_nvrtc(std::string* absent) {
-  const Loaded& l = loaded();
+  const LoadedNvrtc& l = loaded_nvrtc();
   if (absent && !l.absent.empty()) *absent = l.absent;
   return l.absent.empty();
 }
 
 bool with_lines() { return DebugSwitch<Lines>::on(); }
 
-std::string nvrtc_version() { return loaded().api.version; }
+std::string nvrtc_version() { return loaded_nvrtc().api.version; }
 
-std::vector<uint32_t> nvrtc_architectures() { return {loaded().api.archs.begin(), loaded().api.archs.end()}; }
+std::vector<uint32_t> nvrtc_architectures() {
+  return {loaded_nvrtc().api.archs.begin(), loaded_nvrtc().api.archs.end()};
+}
 
 std::string architecture_name(int sm) {
   return fmt::format("{}{}", sm, sm == 90 && !nvrtc_version().starts_with("11.") ? "a" : "");

@@ -12,7 +12,7 @@ namespace heddle::cuda {
 namespace {
 
 template <class Id>
-uint64_t raw(Id id) {
+uint64_t number_of(Id id) {
   return static_cast<uint64_t>(id);
 }
 
@@ -21,7 +21,7 @@ uint64_t raw(Id id) {
 // ---- recordings ----
 
 CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
-  const Kernel& kernel = kernels_.at(raw(d.kernel));
+  const Kernel& kernel = kernels_.at(number_of(d.kernel));
   PreparedDispatch out;
   out.function = kernel.function;
   out.name = kernel.signature.name;
@@ -30,19 +30,19 @@ CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
     out.groups[axis] = d.groups[axis];
     out.lanes[axis] = kernel.signature.group[axis];
   }
-  for (const Binding& b : d.bindings) out.pointers.push_back(buffers_.at(raw(b.buffer)).memory + b.offset);
+  for (const Binding& b : d.bindings) out.pointers.push_back(buffers_.at(number_of(b.buffer)).memory + b.offset);
   out.constants = d.constants;
   return out;
 }
 
 void CudaDevice::add(Recording& recording, const Command& command) {
   if (auto* c = std::get_if<Copy>(&command)) {
-    const Buffer &src = buffers_.at(raw(c->src.buffer)), &dst = buffers_.at(raw(c->dst.buffer));
+    const Buffer &src = buffers_.at(number_of(c->src.buffer)), &dst = buffers_.at(number_of(c->dst.buffer));
     recording.commands.emplace_back(
         PreparedCopy{src.memory + c->src.offset, dst.memory + c->dst.offset, c->src.size, src.host || dst.host});
   } else if (auto* f = std::get_if<Fill>(&command)) {
     recording.commands.emplace_back(
-        PreparedFill{buffers_.at(raw(f->dst.buffer)).memory + f->dst.offset, f->dst.size / 4, f->pattern});
+        PreparedFill{buffers_.at(number_of(f->dst.buffer)).memory + f->dst.offset, f->dst.size / 4, f->pattern});
   } else {
     recording.commands.emplace_back(prepare(std::get<Dispatch>(command)));
     auto& d = std::get<PreparedDispatch>(recording.commands.back());
@@ -134,7 +134,7 @@ void CudaDevice::destroy(Recording& recording) {
 }
 
 void CudaDevice::release(RecordingId id) {
-  auto found = recordings_.find(raw(id));
+  auto found = recordings_.find(number_of(id));
   if (found == recordings_.end()) return;
   cu().CtxSetCurrent(context_);
   destroy(found->second);
@@ -193,9 +193,9 @@ void CudaDevice::launch_list(const Recording& recording, InFlight& entry) {
 
 Ticket CudaDevice::submit(RecordingId id) {
   activate();
-  auto found = recordings_.find(raw(id));
+  auto found = recordings_.find(number_of(id));
   if (found == recordings_.end())
-    throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
+    throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, number_of(id)));
   Recording& recording = found->second;
   check_recorded_buffers(recording, buffers_, frees_, id_);
   in_flight_.make_room();

@@ -13,7 +13,7 @@ namespace heddle::opencl {
 namespace {
 
 template <class Id>
-uint64_t raw(Id id) {
+uint64_t number_of(Id id) {
   return static_cast<uint64_t>(id);
 }
 
@@ -22,7 +22,7 @@ uint64_t raw(Id id) {
 // ---- recordings ----
 
 OpenClDevice::Prepared OpenClDevice::prepare(const Dispatch& d) {
-  const Kernel& kernel = kernels_.at(raw(d.kernel));
+  const Kernel& kernel = kernels_.at(number_of(d.kernel));
   PreparedDispatch out;
   out.seconds = d.seconds;
   for (int axis = 0; axis < 3; ++axis) {
@@ -38,7 +38,7 @@ OpenClDevice::Prepared OpenClDevice::prepare(const Dispatch& d) {
   };
   for (const Binding& b : d.bindings) {
     cl_ulong offset = b.offset;
-    argument(sizeof(cl_mem), &buffers_.at(raw(b.buffer)).memory);
+    argument(sizeof(cl_mem), &buffers_.at(number_of(b.buffer)).memory);
     if (kernel.takes_offsets || offset != 0)
       argument(sizeof offset, &offset);  // refused where there is no place for it
   }
@@ -52,12 +52,12 @@ OpenClDevice::Prepared OpenClDevice::prepare(const Dispatch& d) {
 }
 
 OpenClDevice::Prepared OpenClDevice::prepare(const Copy& c) {
-  return PreparedCopy{buffers_.at(raw(c.src.buffer)).memory, buffers_.at(raw(c.dst.buffer)).memory, c.src.offset,
-                      c.dst.offset, c.src.size};
+  return PreparedCopy{buffers_.at(number_of(c.src.buffer)).memory, buffers_.at(number_of(c.dst.buffer)).memory,
+                      c.src.offset, c.dst.offset, c.src.size};
 }
 
 OpenClDevice::Prepared OpenClDevice::prepare(const Fill& f) {
-  return PreparedFill{buffers_.at(raw(f.dst.buffer)).memory, f.dst.offset, f.dst.size, f.pattern};
+  return PreparedFill{buffers_.at(number_of(f.dst.buffer)).memory, f.dst.offset, f.dst.size, f.pattern};
 }
 
 void OpenClDevice::enable_profiling() {
@@ -103,7 +103,7 @@ void OpenClDevice::destroy(Recording& recording) {
 }
 
 void OpenClDevice::release(RecordingId id) {
-  auto found = recordings_.find(raw(id));
+  auto found = recordings_.find(number_of(id));
   if (found == recordings_.end()) return;
   destroy(found->second);
   recordings_.erase(found);
@@ -202,9 +202,9 @@ void OpenClDevice::enqueue_branches(const Recording& recording, InFlight& entry)
 
 Ticket OpenClDevice::submit(RecordingId id) {
   check_alive();
-  auto found = recordings_.find(raw(id));
+  auto found = recordings_.find(number_of(id));
   if (found == recordings_.end())
-    throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
+    throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, number_of(id)));
   Recording& recording = found->second;
   check_recorded_buffers(recording, buffers_, frees_, id_);
   in_flight_.make_room();

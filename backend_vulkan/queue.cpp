@@ -126,13 +126,28 @@ void Queue::drain() {
   run_due();
 }
 
-void end_barrier(VkCommandBuffer commands) {
-  constexpr VkPipelineStageFlags device = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+namespace {
+
+// What was written by these stages is there for them, and for the stages and accesses of `also`.
+void barrier_of(VkCommandBuffer commands, bool transfers, VkPipelineStageFlags also, VkAccessFlags also_reads) {
+  VkPipelineStageFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
   VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-  barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
-                          VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_HOST_READ_BIT;
-  vkCmdPipelineBarrier(commands, device, device | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+  barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | also_reads;
+  if (transfers) {
+    stages |= VK_PIPELINE_STAGE_TRANSFER_BIT;
+    barrier.srcAccessMask |= VK_ACCESS_TRANSFER_WRITE_BIT;
+    barrier.dstAccessMask |= VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  }
+  vkCmdPipelineBarrier(commands, stages, stages | also, 0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
+
+}  // namespace
+
+void end_barrier(VkCommandBuffer commands) {
+  barrier_of(commands, true, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+}
+
+void order_barrier(VkCommandBuffer commands, bool transfers) { barrier_of(commands, transfers, 0, 0); }
 
 }  // namespace heddle::vulkan

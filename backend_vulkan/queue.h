@@ -81,5 +81,8 @@ class Queue {
 // Records a barrier after which every command sees all that was done before it on the queue, and, once the submission
 // has finished, so does the host.
 void end_barrier(VkCommandBuffer commands);
+// Records one after which dispatches see what dispatches before it did, and with `transfers` copies and fills do and
+// are seen as well. The host is left out: a barrier for it takes NVIDIA's GPUs several microseconds.
+void order_barrier(VkCommandBuffer commands, bool transfers);
 
 }  // namespace heddle::vulkan

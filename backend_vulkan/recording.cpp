@@ -103,6 +103,8 @@ void Recording::begin_slice() {
   slices_.push_back(commands_);
   bound_ = VK_NULL_HANDLE;
   hazards_.clear();  // the slice before ends with a barrier
+  transfers_ = false;
+  transfers_ordered_ = true;
   VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   // Queries are reset inside, so a timed recording runs once at a time; the device waits for it.
   begin.flags = queries_ ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
@@ -134,19 +136,23 @@ void Recording::record(std::span<const Command> commands, double slice_seconds) 
     std::visit([this](const auto& c) { record(c); }, command);
     ++index;
     if (queries_) {
-      end_barrier(commands_);
+      order_barrier(commands_, true);
       vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, index);
     }
   }
   end_slice();
 }
 
-void Recording::order(std::span<const Touch> touches) {
+void Recording::order(std::span<const Touch> touches, bool transfer) {
   if (queries_) return;  // every command is followed by a barrier already
-  if (hazards_.conflict(touches)) {
-    end_barrier(commands_);
+  transfers_ = transfers_ || transfer;
+  // Dispatches that only a barrier between dispatches followed are not hazards any more, but no copy may follow them.
+  if (hazards_.conflict(touches) || (transfer && !transfers_ordered_)) {
+    order_barrier(commands_, transfers_);
     ++barriers_;
     hazards_.clear();
+    transfers_ordered_ = transfers_;
+    transfers_ = transfer;
   }
   hazards_.add(touches);
 }
@@ -166,7 +172,7 @@ void Recording::record(const Dispatch& dispatch) {
     const Access access = kernel->signature.buffers[i].access;
     touches[i] = {seen(dispatch.bindings[i]), access != Access::write, access != Access::read};
   }
-  order(touches);
+  order(touches, false);
   const Label label(commands_, kernel->signature.name);
   if (bound_ != kernel->pipeline) {
     vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
@@ -236,7 +242,7 @@ void Recording::bind(const Dispatch& dispatch, const Kernel& kernel) {
 
 void Recording::record(const Copy& copy) {
   const Touch touches[] = {{copy.src, true, false}, {copy.dst, false, true}};
-  order(touches);
+  order(touches, true);
   const Label label(commands_, "copy");
   const VkBufferCopy region{copy.src.offset, copy.dst.offset, copy.src.size};
   vkCmdCopyBuffer(commands_, memory_.find(copy.src.buffer)->handle, memory_.find(copy.dst.buffer)->handle, 1, &region);
@@ -244,7 +250,7 @@ void Recording::record(const Copy& copy) {
 
 void Recording::record(const Fill& fill) {
   const Touch touch{fill.dst, false, true};
-  order({&touch, 1});
+  order({&touch, 1}, true);
   const Label label(commands_, "fill");
   vkCmdFillBuffer(commands_, memory_.find(fill.dst.buffer)->handle, fill.dst.offset, fill.dst.size, fill.pattern);
 }

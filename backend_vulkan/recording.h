@@ -48,7 +48,7 @@ class Recording {
   Binding seen(const Binding& binding) const;
   void write_set(VkDescriptorSet set, const Dispatch& dispatch, const Kernel& kernel);
   VkBufferView view(const Binding& binding, VkFormat format, uint64_t texel);
-  void order(std::span<const Touch> touches);
+  void order(std::span<const Touch> touches, bool transfer);
 
   Context& context_;
   const Memory& memory_;
@@ -67,6 +67,8 @@ class Recording {
   uint32_t count_ = 0;
   uint32_t barriers_ = 0;
   Hazards hazards_;
+  // Of the commands since the last barrier, whether one copies or fills; and whether that barrier was for these too.
+  bool transfers_ = false, transfers_ordered_ = true;
   VkPipeline bound_ = VK_NULL_HANDLE;
   std::vector<std::shared_ptr<Kernel>> kernels_;
   std::shared_ptr<const std::string> summary_;

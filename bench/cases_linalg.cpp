@@ -1,4 +1,4 @@
-// linalg: decompositions of batches of square matrices. fft: complex transforms of rows.
+// linalg: decompositions of batches of square matrices. fft: transforms of rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 namespace heddle::bench {
 namespace {
 
+constexpr const char* fft_form = "ROWSxLENGTH, real:... or back:...";
 constexpr const char* form = "cholesky:BATCHxN, solve:..., qr:..., eigh:... or svd:...";
 
 // Operations of the leading order for an n x n matrix (Golub and Van Loan); of the iterative ones those of reduction
@@ -80,18 +81,33 @@ Case parse_linalg(const std::string& name, DType dtype) {
   return c;
 }
 
+// Pairs to pairs, reals to half a spectrum (real:), or back (back:).
 Case parse_fft(const std::string& name, DType dtype) {
-  const std::vector<int64_t> size = parse_sizes("fft", name, 2, "ROWSxLENGTH");
+  const size_t colon = name.find(':');
+  const std::string kind = colon == std::string::npos ? "" : name.substr(0, colon);
+  if (!kind.empty() && kind != "real" && kind != "back")
+    throw ValueError(fmt::format("[bench] case '{}' is not of the form {}", name, fft_form));
+  const std::vector<int64_t> size =
+      parse_sizes("fft", colon == std::string::npos ? name : name.substr(colon + 1), 2, fft_form);
+  const int64_t rows = size[0], n = size[1];
+  const Shape pairs{rows, kind.empty() ? n : n / 2 + 1, 2}, reals{rows, n};
+  const Shape in = kind == "real" ? reals : pairs, out = kind == "back" ? reals : pairs;
   Case c;
-  c.tensor({size[0], size[1], 2}, dtype).tensor({size[0], size[1], 2}, dtype);
-  c.flops = 5 * static_cast<double>(size[0]) * static_cast<double>(size[1]) * std::log2(static_cast<double>(size[1]));
+  c.tensor(std::span(in.begin(), in.end()), dtype).tensor(std::span(out.begin(), out.end()), dtype);
+  c.flops =
+      (kind.empty() ? 5 : 2.5) * static_cast<double>(rows) * static_cast<double>(n) * std::log2(static_cast<double>(n));
   c.bound = Bound::copy;
   c.make = [=](const Environment& env) {
-    const Tensor x = random_tensor({size[0], size[1], 2}, dtype, 1, env.device);
+    const Tensor values = random_tensor(kind.empty() ? pairs : reals, dtype, 1, env.device);
+    const Tensor x = kind == "back" ? stop_gradient(rfft(values)) : values;
+    x.to_bytes();
+    const auto there = [=](const Tensor& t) { return kind.empty() ? fft(t) : rfft(t); };
+    const auto back = [=](const Tensor& t) { return kind.empty() ? ifft(t) : irfft(t, {.n = n}); };
     Workload w;
-    w.run = [=] { return std::vector<Tensor>{fft(x)}; };
+    w.run = [=] { return std::vector<Tensor>{kind == "back" ? back(x) : there(x)}; };
     w.check = [=](const std::vector<std::vector<float>>& results) {
-      return difference(floats_of(ifft(Tensor::from_vector(results[0], x.shape(), &x.device()))), floats_of(x), 1e-5);
+      const Tensor y = Tensor::from_vector(results[0], out, &x.device());
+      return difference(floats_of(kind == "back" ? y : back(y)), floats_of(values), 1e-5);
     };
     return w;
   };
@@ -108,7 +124,9 @@ Family linalg_family() {
   return {"linalg", form, standard, {DType::f32}, {}, parse_linalg};
 }
 Family fft_family() {
-  return {"fft", "ROWSxLENGTH", {"64x4096", "512x256", "64x1000", "8x65536"}, {DType::f32}, {}, parse_fft};
+  return {
+      "fft",        fft_form, {"64x4096", "512x256", "64x1000", "8x65536", "64x1009", "real:64x1000", "back:64x1000"},
+      {DType::f32}, {},       parse_fft};
 }
 
 }  // namespace heddle::bench

@@ -118,7 +118,14 @@ class Cases:
         return calls.get(kind)
 
     def fft(self, case, dtype):
-        x = self.torch.view_as_complex(self.random(sizes(case) + [2], dtype))
+        kind, rest = case.split(":") if ":" in case else ("", case)
+        rows, n = sizes(rest)
+        if kind == "real":
+            x = self.random([rows, n], dtype)
+            return lambda: self.torch.fft.rfft(x)
+        x = self.torch.view_as_complex(self.random([rows, n // 2 + 1 if kind else n, 2], dtype))
+        if kind:
+            return lambda: self.torch.fft.irfft(x, n)
         return lambda: self.torch.fft.fft(x)
 
     def copy(self, case, dtype):

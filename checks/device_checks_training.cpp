@@ -10,7 +10,7 @@
 namespace heddle::checks {
 namespace {
 
-constexpr std::string_view chosen[] = {"mlp", "cnn", "gpt"};  // the others compile for long
+constexpr std::string_view quick_networks[] = {"mlp", "cnn", "gpt"};  // the others compile for long
 
 std::string against_reference(const Network& network, DeviceContext& context) {
   constexpr double tolerance = 1e-4;  // relative, of f32 losses after a few steps
@@ -26,7 +26,7 @@ std::string against_reference(const Network& network, DeviceContext& context) {
 }  // namespace
 
 void add_training_checks(std::vector<DeviceCheck>& checks) {
-  for (const std::string_view name : chosen) {
+  for (const std::string_view name : quick_networks) {
     for (const Network& network : networks()) {
       if (network.name == name)
         checks.push_back({.part = "training",

@@ -39,7 +39,7 @@ target_sources(heddle PRIVATE $<TARGET_OBJECTS:heddle_loaders>)
 add_library(heddle_runtime)
 add_library(heddle::heddle_runtime ALIAS heddle_runtime)
 target_sources(heddle_runtime PRIVATE ${PROJECT_BINARY_DIR}/generated/no_compilers.cpp
-  "$<FILTER:$<TARGET_PROPERTY:heddle_loaders,SOURCES>,EXCLUDE,(builtin_backends|null_device|reference_device)\\.cpp$>")
+  "$<FILTER:$<TARGET_PROPERTY:heddle_loaders,SOURCES>,EXCLUDE,(builtin_backends|null_device|reference_device)\\.cpp$|/Unity/>")
 heddle_warnings(heddle_runtime)
 target_include_directories(heddle_runtime SYSTEM PRIVATE $<TARGET_PROPERTY:heddle_loaders,INCLUDE_DIRECTORIES>)
 target_include_directories(heddle_runtime PUBLIC $<BUILD_INTERFACE:${HEDDLE_INCLUDE_ROOT}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

@@ -1,5 +1,10 @@
 # The room onnx/: needs protobuf-lite, protoc and Debian's onnx.proto; HEDDLE_HAS_ONNX says whether it is there. What
 # protoc makes stays inside of the library: a program may link its own ONNX.
+if(HEDDLE_ONNX STREQUAL "OFF")
+  set(HEDDLE_HAS_ONNX FALSE)
+  heddle_left_out("ONNX models" "HEDDLE_ONNX=OFF")
+  return()
+endif()
 find_path(HEDDLE_ONNX_PROTO onnx/onnx.proto)
 find_path(HEDDLE_PROTOBUF_INCLUDE google/protobuf/message_lite.h)
 find_library(HEDDLE_PROTOBUF_LITE protobuf-lite)
@@ -33,8 +38,12 @@ target_sources(heddle PRIVATE ${sources} $<TARGET_OBJECTS:heddle_onnx_proto>)
 if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
   set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)  # records, computes nothing
 endif()
-foreach(file parse proto package serialize)  # what includes what protoc makes
-  set_property(SOURCE ${PROJECT_SOURCE_DIR}/onnx/${file}.cpp APPEND PROPERTY INCLUDE_DIRECTORIES ${folder})
-  set_property(SOURCE ${PROJECT_SOURCE_DIR}/onnx/${file}.cpp APPEND PROPERTY OBJECT_DEPENDS ${folder}/onnx.pb.h)
-endforeach()
+if(HEDDLE_UNITS)
+  target_include_directories(heddle SYSTEM PRIVATE ${folder})
+else()
+  foreach(file parse proto package serialize)  # what includes what protoc makes
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/onnx/${file}.cpp APPEND PROPERTY INCLUDE_DIRECTORIES ${folder})
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/onnx/${file}.cpp APPEND PROPERTY OBJECT_DEPENDS ${folder}/onnx.pb.h)
+  endforeach()
+endif()
 target_link_libraries(heddle PRIVATE ${HEDDLE_PROTOBUF_LITE})

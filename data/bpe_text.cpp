@@ -69,7 +69,7 @@ std::optional<std::string> bytes_of_printable(std::string_view text) {
 
 namespace {
 
-using Json = nlohmann::ordered_json;  // what is written
+using OrderedJson = nlohmann::ordered_json;  // what is written
 using Merge = BpeTokenizer::Merge;
 
 // Puts a tokenizer together from a vocabulary and merges as text.
@@ -137,10 +137,10 @@ class Reader {
   std::vector<Merge> merges_;
 };
 
-Json vocabulary_json(const BpeTokenizer& tokenizer) {
-  Json vocab = Json::object();
+OrderedJson vocabulary_json(const BpeTokenizer& tokenizer) {
+  OrderedJson vocab = OrderedJson::object();
   // Names differ, so each goes to the end: operator[] would compare it with all before it.
-  Json::object_t::Container& entries = vocab.get_ref<Json::object_t&>();
+  OrderedJson::object_t::Container& entries = vocab.get_ref<OrderedJson::object_t&>();
   for (int32_t i = 0; i < tokenizer.size(); ++i) {
     const std::string& token = tokenizer.text_of(i);
     entries.emplace_back(tokenizer.special().count(token) == 0 ? detail::printable_bytes(token) : token, i);
@@ -188,7 +188,7 @@ void BpeTokenizer::save(const std::string& folder) const {
 }
 
 std::string BpeTokenizer::str() const {
-  Json json = Json::object();
+  OrderedJson json = OrderedJson::object();
   json["type"] = "bpe";
   json["vocab"] = vocabulary_json(*this);
   json["merges"] = merge_lines(*this);

@@ -9,7 +9,7 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_spaces(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   return text;
@@ -58,8 +58,8 @@ std::string unescaped(std::string_view inner) {
 
 std::string_view without_brackets(std::string_view text) {
   constexpr int most = 4;  // more is none of the forms
-  for (int i = 0; i < most && is_enclosed(text = trimmed(text)); ++i) text = text.substr(1, text.size() - 2);
-  return trimmed(text);
+  for (int i = 0; i < most && is_enclosed(text = without_spaces(text)); ++i) text = text.substr(1, text.size() - 2);
+  return without_spaces(text);
 }
 
 // Without spaces and outer brackets; x['y'] as x.y. Empty where it is too long to be one of those that matter.
@@ -114,7 +114,7 @@ void put_sum(std::string& flow, std::string_view sum) {
   int depth = 0;
   size_t begin = 0;
   const auto end_part = [&](size_t end) {
-    const std::string_view part = trimmed(sum.substr(begin, end - begin));
+    const std::string_view part = without_spaces(sum.substr(begin, end - begin));
     begin = end + 1;
     if (part.empty()) return;
     const bool is_literal = (part[0] == '\'' || part[0] == '"') && literal_end(part, 0) == part.size();
@@ -140,7 +140,7 @@ void put_sum(std::string& flow, std::string_view sum) {
 // "{% set x = ... %}"; nothing of other tags.
 void put_tag(std::string& flow, std::string_view tag) {
   flow += flow_cut;
-  tag = trimmed(tag);
+  tag = without_spaces(tag);
   if (!tag.starts_with("set ")) return;
   const size_t equals = tag.find('=');
   if (equals == std::string_view::npos || tag.substr(equals).starts_with("==")) return;

@@ -12,18 +12,18 @@
 namespace heddle::data {
 namespace {
 
-using Bytes = std::vector<uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-bool is_gzip(const Bytes& bytes) { return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b; }
+bool is_gzip(const ByteVector& bytes) { return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b; }
 
-struct Header {
+struct IdxHeader {
   std::vector<int64_t> shape;
   int64_t payload = 1;
 };
 
 size_t header_bytes(int rank) { return 4 + 4 * static_cast<size_t>(rank); }
 
-Header parse_header(const std::string& path, const Bytes& bytes, int rank) {
+IdxHeader parse_header(const std::string& path, const ByteVector& bytes, int rank) {
   if (bytes.size() < 4)
     throw IoError(fmt::format("[idx] {}: truncated: {} bytes, an IDX file has at least 4", path, bytes.size()));
   const uint32_t expected = 0x800u | static_cast<uint32_t>(rank);
@@ -39,7 +39,7 @@ Header parse_header(const std::string& path, const Bytes& bytes, int rank) {
     throw IoError(
         fmt::format("[idx] {}: truncated header: {} bytes, expected {}", path, bytes.size(), header_bytes(rank)));
   }
-  Header header;
+  IdxHeader header;
   for (int d = 0; d < rank; ++d) {
     const uint8_t* p = bytes.data() + 4 + 4 * d;
     const int64_t size = int64_t{p[0]} << 24 | int64_t{p[1]} << 16 | int64_t{p[2]} << 8 | p[3];
@@ -50,7 +50,7 @@ Header parse_header(const std::string& path, const Bytes& bytes, int rank) {
   return header;
 }
 
-[[noreturn]] void wrong_length(const std::string& path, const Header& header, int64_t found, bool at_least) {
+[[noreturn]] void wrong_length(const std::string& path, const IdxHeader& header, int64_t found, bool at_least) {
   throw IoError(fmt::format("[idx] {}: {}: the header says {} bytes of data ({}), found {}{}", path,
                             found < header.payload ? "truncated" : "trailing garbage", header.payload,
                             fmt::join(header.shape, " x "), at_least ? "at least " : "", found));
@@ -61,9 +61,9 @@ Header parse_header(const std::string& path, const Bytes& bytes, int rank) {
 IdxArray read_idx(const std::string& path, int rank) {
   if (rank < 1 || rank > Shape::max_rank)
     throw ValueError(fmt::format("[idx] {} dimensions; expected 1 to {}", rank, Shape::max_rank));
-  Bytes file = read_file(path, "idx");
-  Header header;
-  Bytes content;
+  ByteVector file = read_file(path, "idx");
+  IdxHeader header;
+  ByteVector content;
   bool at_least = false;
   if (is_gzip(file)) {
     Inflater inflater(file, Inflater::Format::gzip, "idx", path);

@@ -17,7 +17,7 @@
 namespace heddle::data {
 namespace {
 
-using Bytes = std::vector<uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 constexpr std::array<uint8_t, 8> png_signature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
@@ -65,7 +65,7 @@ void fail_not_held(const std::string& path, size_t file_bytes, int64_t width, in
 Array read_image(const std::string& path, int channels) {
   if (channels != 0 && channels != 1 && channels != 3)
     throw ValueError(fmt::format("[image] {} channels; expected 1, 3, or 0 for what the file has", channels));
-  const Bytes file = read_file(path, "image");
+  const ByteVector file = read_file(path, "image");
   if (file.size() >= 8 && std::equal(png_signature.begin(), png_signature.end(), file.begin()))
     return planes(decode_png(path, file, channels));
   if (file.size() >= 2 && file[0] == 0xff && file[1] == 0xd8) return planes(decode_jpeg(path, file, channels));
@@ -81,7 +81,7 @@ void write_png(const std::string& path, const Array& pixels) {
   pixels.require_whole("image");
   check_image_size(path, shape[2], shape[1]);
   const int64_t channels = shape[0], count = shape[1] * shape[2];
-  Bytes interleaved(pixels.bytes.size());
+  ByteVector interleaved(pixels.bytes.size());
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t i = 0; i < count; ++i)
       interleaved[static_cast<size_t>(i * channels + c)] =

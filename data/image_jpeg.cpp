@@ -20,7 +20,7 @@ namespace heddle::data {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const std::string& why) {
+[[noreturn]] void fail_jpeg(const std::string& path, const std::string& why) {
   throw IoError(fmt::format("[image] {}: {}", path, why));
 }
 
@@ -129,10 +129,10 @@ std::vector<std::byte> light_of(const std::vector<std::byte>& inks, bool stored_
 
 Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>& file, int channels) {
   const std::unique_ptr<void, CloseJpeg> decoder(tjInitDecompress());
-  if (!decoder) fail(path, "libjpeg-turbo could not be started");
+  if (!decoder) fail_jpeg(path, "libjpeg-turbo could not be started");
   int width = 0, height = 0, sampling = 0, colours = 0;
   if (tjDecompressHeader3(decoder.get(), file.data(), file.size(), &width, &height, &sampling, &colours) != 0)
-    fail(path, tjGetErrorStr2(decoder.get()));
+    fail_jpeg(path, tjGetErrorStr2(decoder.get()));
   check_image_size(path, width, height);
   if (int64_t{width} * height > most_jpeg_pixels(file)) fail_not_held(path, file.size(), width, height);
   if (channels == 0) channels = colours == TJCS_GRAY ? 1 : 3;
@@ -147,7 +147,7 @@ Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>& file, in
 #endif
   if (tjDecompress2(decoder.get(), file.data(), file.size(), reinterpret_cast<unsigned char*>(pixels.data()), width, 0,
                     height, format, flags) != 0) {
-    fail(path, tjGetErrorStr2(decoder.get()));
+    fail_jpeg(path, tjGetErrorStr2(decoder.get()));
   }
   constexpr uint8_t app14 = 0xee;
   if (inks) pixels = light_of(pixels, !segment_of(file, app14, "Adobe").empty(), channels);

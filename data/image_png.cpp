@@ -21,7 +21,7 @@ namespace heddle::data {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const std::string& why) {
+[[noreturn]] void fail_png(const std::string& path, const std::string& why) {
   throw IoError(fmt::format("[image] {}: {}", path, why));
 }
 
@@ -36,9 +36,9 @@ struct PngImage : png_image {
   PngImage& operator=(const PngImage&) = delete;
 };
 
-using Bytes = std::vector<uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-uint32_t big_endian(const Bytes& file, size_t at) {
+uint32_t big_endian(const ByteVector& file, size_t at) {
   return uint32_t{file[at]} << 24 | uint32_t{file[at + 1]} << 16 | uint32_t{file[at + 2]} << 8 | file[at + 3];
 }
 
@@ -49,11 +49,11 @@ using Content = std::span<const uint8_t>;
 
 // What the chunks of pixels hold. libpng takes memory for a chunk of any length before it reads it: all must lie inside
 // the file.
-std::vector<Content> pixel_chunks(const std::string& path, const Bytes& file) {
+std::vector<Content> pixel_chunks(const std::string& path, const ByteVector& file) {
   std::vector<Content> pixels;
   for (size_t at = chunks_at; at + 8 <= file.size();) {
     const size_t length = big_endian(file, at), left = file.size() - at - 8;
-    if (length > left) fail(path, fmt::format("truncated: a chunk says {} bytes, {} are left", length, left));
+    if (length > left) fail_png(path, fmt::format("truncated: a chunk says {} bytes, {} are left", length, left));
     const std::string_view name(reinterpret_cast<const char*>(&file[at + 4]), 4);
     if (name == "IEND") break;
     if (name == "IDAT") pixels.push_back(Content(file).subspan(at + 8, length));
@@ -62,13 +62,13 @@ std::vector<Content> pixel_chunks(const std::string& path, const Bytes& file) {
   return pixels;
 }
 
-int64_t bits_per_pixel(const Bytes& file) {
+int64_t bits_per_pixel(const ByteVector& file) {
   constexpr std::array<int64_t, 7> samples = {1, 0, 3, 1, 2, 0, 4};  // by colour type
   return int64_t{file[depth_at]} * (file[kind_at] < samples.size() ? samples[file[kind_at]] : 0);
 }
 
 // Of the rows, each behind a byte that names its filter.
-int64_t compressed_content(const Bytes& file, int64_t width, int64_t height) {
+int64_t compressed_content(const ByteVector& file, int64_t width, int64_t height) {
   struct Pass {
     int64_t x, y, across, down;
   };
@@ -87,11 +87,11 @@ int64_t compressed_content(const Bytes& file, int64_t width, int64_t height) {
 
 // Whether that many bytes come out; none are kept.
 bool inflates_to(const std::string& path, const std::vector<Content>& chunks, int64_t bytes) {
-  Bytes compressed;
+  ByteVector compressed;
   for (const Content& chunk : chunks) compressed.insert(compressed.end(), chunk.begin(), chunk.end());
   Inflater inflater(compressed, Inflater::Format::zlib, "image", path);
   constexpr size_t piece = size_t{1} << 16;
-  for (Bytes out; bytes > 0; bytes -= static_cast<int64_t>(out.size())) {
+  for (ByteVector out; bytes > 0; bytes -= static_cast<int64_t>(out.size())) {
     out.clear();
     inflater.fill(out, piece);
     if (out.empty()) return false;
@@ -112,10 +112,10 @@ bool holds(const std::string& path, const std::vector<Content>& chunks, int64_t 
 
 }  // namespace
 
-Pixels decode_png(const std::string& path, const Bytes& file, int channels) {
+Pixels decode_png(const std::string& path, const ByteVector& file, int channels) {
   const std::vector<Content> chunks = pixel_chunks(path, file);
   PngImage image;
-  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail(path, image.message);
+  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail_png(path, image.message);
   check_image_size(path, image.width, image.height);
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // else samples of 16 bits are taken for linear light
   if (channels == 0) channels = (image.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
@@ -125,9 +125,9 @@ Pixels decode_png(const std::string& path, const Bytes& file, int channels) {
   image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   std::vector<std::byte> pixels(PNG_IMAGE_SIZE(image));
   const png_color black{0, 0, 0};
-  if (png_image_finish_read(&image, &black, pixels.data(), 0, nullptr) == 0) fail(path, image.message);
+  if (png_image_finish_read(&image, &black, pixels.data(), 0, nullptr) == 0) fail_png(path, image.message);
   // A warning of the decoder: what is missing was filled up.
-  if (PNG_IMAGE_FAILED(image) || (image.warning_or_error & PNG_IMAGE_WARNING) != 0) fail(path, image.message);
+  if (PNG_IMAGE_FAILED(image) || (image.warning_or_error & PNG_IMAGE_WARNING) != 0) fail_png(path, image.message);
   return {std::move(pixels), image.height, image.width, channels};
 }
 
@@ -140,7 +140,7 @@ std::string encode_png(const std::string& path, const std::vector<uint8_t>& inte
   std::string file(PNG_IMAGE_PNG_SIZE_MAX(image), '\0');
   png_alloc_size_t bytes = file.size();
   if (png_image_write_to_memory(&image, file.data(), &bytes, 0, interleaved.data(), 0, nullptr) == 0)
-    fail(path, image.message);
+    fail_png(path, image.message);
   file.resize(bytes);
   return file;
 }

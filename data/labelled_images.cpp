@@ -21,7 +21,7 @@
 namespace heddle::data {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const std::string& why) {
+[[noreturn]] void refuse_labels(const std::string& path, const std::string& why) {
   throw IoError(fmt::format("[images] {}: {}", path, why));
 }
 
@@ -34,8 +34,8 @@ std::string list_of(const std::vector<std::string>& names) {
 // Names go into JSON, which is UTF-8.
 void check_classes(const std::string& path, const std::vector<std::string>& classes) {
   for (const std::string& name : classes) {
-    if (valid_utf8(name) != name) fail(path, fmt::format("the class '{}' is no UTF-8", valid_utf8(name)));
-    if (name.empty()) fail(path, "a class has no name");
+    if (valid_utf8(name) != name) refuse_labels(path, fmt::format("the class '{}' is no UTF-8", valid_utf8(name)));
+    if (name.empty()) refuse_labels(path, "a class has no name");
   }
 }
 
@@ -45,7 +45,7 @@ void number_by(const std::vector<std::string>& classes, const std::string& path,
   for (const std::string& name : found.classes) {
     const auto known = std::find(classes.begin(), classes.end(), name);
     if (known == classes.end())
-      fail(path, fmt::format("the class '{}' is none of {}", shortened(name), list_of(classes)));
+      refuse_labels(path, fmt::format("the class '{}' is none of {}", shortened(name), list_of(classes)));
     numbers.push_back(static_cast<int32_t>(known - classes.begin()));
   }
   for (ImageFiles::File& file : found.files) file.label = numbers[static_cast<size_t>(file.label)];
@@ -73,7 +73,7 @@ std::vector<std::string> folders_in(const std::string& folder) {
   for (const std::string& name : names_in(folder, code)) {
     if (!name.starts_with('.') && fs::is_directory(fs::path(folder) / name)) folders.push_back(name);
   }
-  if (code) fail(folder, code.message());
+  if (code) refuse_labels(folder, code.message());
   return folders;
 }
 
@@ -102,7 +102,7 @@ LabelledImages read_folder(const std::string& folder, const std::vector<std::str
     if (!found.left_out.empty()) images.remarks.push_back(remark_on(path, found.left_out));
     if (images.classes.empty()) images.classes = known.empty() ? found.classes : known;
     number_by(images.classes, path, found);
-    if (!into.files.empty()) fail(folder, "it has two folders for one of training, validation and test");
+    if (!into.files.empty()) refuse_labels(folder, "it has two folders for one of training, validation and test");
     into.files = std::move(found.files);
   };
   if (!is_split(folders)) {
@@ -123,8 +123,9 @@ LabelledImages read_folder(const std::string& folder, const std::vector<std::str
 LabelledImages read_csv(const std::string& path, const LabelledImagesOptions& o) {
   const CsvTable table(path);
   if (table.columns().size() < 2)
-    fail(path, "a table of images has a column of paths and a column of classes; this one has a single column");
-  if (table.size() == 0) fail(path, "there are no rows");
+    refuse_labels(path,
+                  "a table of images has a column of paths and a column of classes; this one has a single column");
+  if (table.size() == 0) refuse_labels(path, "there are no rows");
   const size_t image = o.image_column.empty() ? 0 : table.column(o.image_column);
   const size_t of = o.class_column.empty() ? table.columns().size() - 1 : table.column(o.class_column);
   if (image == of)
@@ -134,7 +135,8 @@ LabelledImages read_csv(const std::string& path, const LabelledImagesOptions& o)
   const fs::path folder = fs::path(path).parent_path();
   for (int64_t row = 0; row < table.size(); ++row) {
     const std::string& file = table.text(row, image);
-    if (file.empty()) fail(path, fmt::format("row {} has no path in the column '{}'", row + 1, table.columns()[image]));
+    if (file.empty())
+      refuse_labels(path, fmt::format("row {} has no path in the column '{}'", row + 1, table.columns()[image]));
     const auto label = std::ranges::lower_bound(found.classes, table.text(row, of)) - found.classes.begin();
     found.files.push_back({(folder / file).string(), static_cast<int32_t>(label)});
   }
@@ -156,10 +158,11 @@ class RecordImages final : public Dataset {
     const bool fits = sample.size() == 2 && sample[0].dtype == DType::u8 && sample[0].shape.rank() == 3 &&
                       sample[1].dtype == DType::i32 && sample[1].shape.rank() == 0;
     if (!fits)
-      fail(path_, fmt::format("record {} is no image with a class; `heddle pack` makes such of images", index));
+      refuse_labels(path_,
+                    fmt::format("record {} is no image with a class; `heddle pack` makes such of images", index));
     const int32_t label = sample[1].as<int32_t>()[0];
     if (label < 0 || (!numbers_.empty() && static_cast<size_t>(label) >= numbers_.size()))
-      fail(path_, fmt::format("record {} is of class {} among {}", index, label, numbers_.size()));
+      refuse_labels(path_, fmt::format("record {} is of class {} among {}", index, label, numbers_.size()));
     if (!numbers_.empty()) sample[1] = Array::scalar(numbers_[static_cast<size_t>(label)]);
     return sample;
   }
@@ -185,7 +188,7 @@ std::vector<std::string> numbered_classes(const Dataset& records) {
 
 LabelledImages read_records(const std::string& path, const std::vector<std::string>& known) {
   auto records = std::make_shared<RecordImages>(path);
-  if (records->size() == 0) fail(path, "there are no records");
+  if (records->size() == 0) refuse_labels(path, "there are no records");
   LabelledImages images;
   if (!records->metadata().empty()) images.packed = Preprocessing::parse(records->metadata(), path);
   Random random(0, 0, 0);
@@ -217,8 +220,8 @@ LabelledImages read_labelled_images(const std::string& path, const LabelledImage
   std::error_code code;
   const bool is_folder = fs::is_directory(path, code);
   if (!is_folder && !holds_labelled_images(path))
-    fail(path,
-         fs::exists(path, code) ? "neither a folder of images nor a .csv or .rec file" : "no such file or folder");
+    refuse_labels(
+        path, fs::exists(path, code) ? "neither a folder of images nor a .csv or .rec file" : "no such file or folder");
   LabelledImages images = is_folder                   ? read_folder(path, options.classes)
                           : ending_of(path) == ".csv" ? read_csv(path, options)
                                                       : read_records(path, options.classes);

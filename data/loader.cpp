@@ -51,13 +51,15 @@ class Loader::Source {
 
   Sample make(Claim& claim, uint64_t epoch, LoaderReport& report, const Callable<void()>& after_each = {}) const {
     const auto start = Clock::now();
-    const size_t count = std::max(claim.indices.size(), claim.read.size());
+    const size_t whole = std::max(claim.indices.size(), claim.read.size());
+    const size_t count = options_.part.size > 0 ? static_cast<size_t>(options_.part.size) : whole;
+    const auto first = static_cast<size_t>(options_.part.first);
     std::vector<Sample> samples;
     std::vector<Random> random;
     for (size_t i = 0; i < count; ++i) {
       random.emplace_back(options_.seed, epoch,
-                          static_cast<uint64_t>(claim.batch) * static_cast<uint64_t>(options_.batch) + i);
-      samples.push_back(example(claim, i, random.back()));
+                          static_cast<uint64_t>(claim.batch) * static_cast<uint64_t>(options_.batch) + first + i);
+      samples.push_back(example(claim, first + i, random.back()));
       if (after_each) after_each();
     }
     report.fetch += seconds_since(start);
@@ -80,11 +82,20 @@ class Loader::Source {
 
 namespace {
 
+void check(const BatchPart& part, const LoaderOptions& o) {
+  if (part.first < 0 || part.size < 0 || part.first > o.batch || part.size > o.batch - part.first ||
+      (part.size == 0 && part.first > 0))
+    throw ValueError(fmt::format("[loader] {} examples from place {} on are no part of a batch of {}", part.size,
+                                 part.first, o.batch));
+  if (part.size > 0 && !o.drop_last) throw ValueError("[loader] parts are made of whole batches: drop_last must be on");
+}
+
 void check(const LoaderOptions& o) {
   if (o.batch < 1) throw ValueError(fmt::format("[loader] the batch size is {}, expected at least 1", o.batch));
   if (o.workers < 0 || o.workers > 1024)
     throw ValueError(fmt::format("[loader] {} workers; expected 0 to 1024", o.workers));
   if (o.prefetch < 0) throw ValueError(fmt::format("[loader] prefetch is {}, expected 0 or more batches", o.prefetch));
+  check(o.part, o);
   if (!o.collate) throw ValueError("[loader] the collate function is empty");
 }
 

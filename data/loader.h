@@ -28,6 +28,11 @@ namespace heddle::data {
 
 using Collate = Callable<Sample(std::span<const Sample> samples)>;
 
+// Examples of a batch: [first, first + size); size 0: all of them.
+struct BatchPart {
+  int64_t first = 0, size = 0;
+};
+
 struct LoaderOptions {
   static Collate stacked();  // stack()
   int64_t batch = 32;
@@ -35,6 +40,9 @@ struct LoaderOptions {
   int64_t prefetch = 0;   // batches; 0: two for each worker
   bool drop_last = true;  // only full batches
   uint64_t seed = 0;      // of the examples' Random, whose index is the place in the epoch
+  // What is made of each batch, for processes that share the batches of an epoch. Places in the epoch are those of the
+  // whole batches.
+  BatchPart part = {};
   Collate collate = stacked();
   std::vector<Transform> transforms = {};  // of each example, in the workers
 };

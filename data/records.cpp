@@ -19,11 +19,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "records are written as they lie in memory");
 
-constexpr std::string_view magic = "HDLREC01";
+constexpr std::string_view record_magic = "HDLREC01";
 constexpr size_t entry_bytes = 20, end_bytes = 52;
 // By code in the file; never reordered.
-constexpr std::array dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64,    DType::i8,
-                               DType::u8,  DType::i32, DType::i64,  DType::boolean};
+constexpr std::array record_dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64,    DType::i8,
+                                      DType::u8,  DType::i32, DType::i64,  DType::boolean};
 
 uint32_t crc_of(const void* data, size_t bytes) {
   return static_cast<uint32_t>(::crc32_z(0, static_cast<const Bytef*>(data), bytes));
@@ -37,9 +37,9 @@ void put(std::vector<uint8_t>& out, T value) {
 
 // What lies between two bounds; fail() where it ends too early.
 template <class Fail>
-class Reader {
+class RecordReader {
  public:
-  Reader(const uint8_t* at, uint64_t bytes, const Fail& fail) : at_(at), left_(bytes), fail_(fail) {}
+  RecordReader(const uint8_t* at, uint64_t bytes, const Fail& fail) : at_(at), left_(bytes), fail_(fail) {}
   template <class T>
   T take() {
     T value;
@@ -68,7 +68,7 @@ std::vector<uint8_t> encoded(const Sample& sample) {
   put(out, static_cast<uint8_t>(sample.size()));
   for (const Array& array : sample) {
     array.require_whole("records");
-    const auto code = std::find(dtypes.begin(), dtypes.end(), array.dtype) - dtypes.begin();
+    const auto code = std::find(record_dtypes.begin(), record_dtypes.end(), array.dtype) - record_dtypes.begin();
     put(out, static_cast<uint8_t>(code));
     put(out, static_cast<uint8_t>(array.shape.rank()));
     for (const int64_t d : array.shape) put(out, d);
@@ -79,11 +79,11 @@ std::vector<uint8_t> encoded(const Sample& sample) {
 }
 
 template <class Fail>
-Array decoded_array(Reader<Fail>& in, const Fail& fail) {
+Array decoded_array(RecordReader<Fail>& in, const Fail& fail) {
   const auto code = in.template take<uint8_t>();
   const auto rank = in.template take<uint8_t>();
-  if (code >= dtypes.size() || rank > Shape::max_rank) fail("it has an unknown dtype or rank");
-  Array array{dtypes[code], {}, {}};
+  if (code >= record_dtypes.size() || rank > Shape::max_rank) fail("it has an unknown dtype or rank");
+  Array array{record_dtypes[code], {}, {}};
   uint64_t bytes = size_of(array.dtype);
   for (int d = 0; d < rank; ++d) {
     const auto size = in.template take<int64_t>();
@@ -98,7 +98,7 @@ Array decoded_array(Reader<Fail>& in, const Fail& fail) {
 
 template <class Fail>
 Sample decoded(const uint8_t* at, uint64_t bytes, const Fail& fail) {
-  Reader in(at, bytes, fail);
+  RecordReader in(at, bytes, fail);
   Sample sample;
   for (int left = in.template take<uint8_t>(); left > 0; --left) sample.push_back(decoded_array(in, fail));
   if (in.left() != 0) fail("bytes are left over");
@@ -111,7 +111,7 @@ Sample decoded(const uint8_t* at, uint64_t bytes, const Fail& fail) {
 
 RecordWriter::RecordWriter(const std::string& path, std::string metadata)
     : path_(path), metadata_(std::move(metadata)), file_(std::make_unique<AtomicFile>(path)) {
-  append(magic.data(), magic.size());
+  append(record_magic.data(), record_magic.size());
 }
 
 void RecordWriter::append(const void* data, size_t bytes) {
@@ -145,7 +145,7 @@ void RecordWriter::finish() {
   put(end, crc_of(metadata_.data(), metadata_.size()));
   put(end, crc_of(index.data(), index.size()));
   put(end, crc_of(end.data(), end.size()));
-  end.insert(end.end(), magic.begin(), magic.end());
+  end.insert(end.end(), record_magic.begin(), record_magic.end());
   append(end.data(), end.size());
   file_->publish();
 }
@@ -185,13 +185,13 @@ void RecordFile::read_end() {
     throw IoError(fmt::format("[records] {}: truncated or corrupt: {}", path_, what));
   };
   const auto is_magic = [&](uint64_t at) {
-    return std::memcmp(read(at, magic.size()).data(), magic.data(), magic.size()) == 0;
+    return std::memcmp(read(at, record_magic.size()).data(), record_magic.data(), record_magic.size()) == 0;
   };
-  if (size_ < magic.size() + end_bytes || !is_magic(0))
+  if (size_ < record_magic.size() + end_bytes || !is_magic(0))
     throw IoError(fmt::format("[records] {}: not a file of records; `heddle pack` makes one", path_));
-  if (!is_magic(size_ - magic.size())) fail("its end is missing");
+  if (!is_magic(size_ - record_magic.size())) fail("its end is missing");
   const std::vector<uint8_t> end = read(size_ - end_bytes, end_bytes);
-  Reader in(end.data(), end_bytes, fail);
+  RecordReader in(end.data(), end_bytes, fail);
   const auto metadata_at = in.take<uint64_t>(), metadata_bytes = in.take<uint64_t>(), index_at = in.take<uint64_t>(),
              index_bytes = in.take<uint64_t>();
   const auto metadata_crc = in.take<uint32_t>(), index_crc = in.take<uint32_t>(), end_crc = in.take<uint32_t>();
@@ -205,8 +205,8 @@ void RecordFile::read_end() {
   if (crc_of(entries.data(), entries.size()) != index_crc) fail("its index does not match its checksum");
   if (crc_of(metadata.data(), metadata.size()) != metadata_crc) fail("its metadata does not match its checksum");
   metadata_.assign(metadata.begin(), metadata.end());
-  Reader index(entries.data(), index_bytes, fail);
-  for (uint64_t at = magic.size(); index.left() > 0; at += index_.back().bytes) {
+  RecordReader index(entries.data(), index_bytes, fail);
+  for (uint64_t at = record_magic.size(); index.left() > 0; at += index_.back().bytes) {
     index_.push_back({index.take<uint64_t>(), index.take<uint64_t>(), index.take<uint32_t>()});
     if (index_.back().offset != at || index_.back().bytes > metadata_at - at) fail("its index does not fit");
   }

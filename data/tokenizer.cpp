@@ -15,7 +15,7 @@
 
 namespace heddle::data {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
   std::string text;
@@ -120,7 +120,7 @@ const std::map<std::string, int32_t>& CharTokenizer::special() const {
 std::string CharTokenizer::str() const {
   std::string all;
   for (const std::string& c : characters_) all += c;
-  return Json{{"type", "characters"}, {"characters", all}}.dump();
+  return OrderedJson{{"type", "characters"}, {"characters", all}}.dump();
 }
 
 }  // namespace heddle::data

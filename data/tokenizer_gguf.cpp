@@ -20,9 +20,9 @@
 namespace heddle::data {
 namespace {
 
-class Reader {
+class GgufReader {
  public:
-  Reader(const Gguf& file, const std::string& path) : file_(file), path_(path) {}
+  GgufReader(const Gguf& file, const std::string& path) : file_(file), path_(path) {}
 
   GgufTokenizer run() {
     const std::string_view model = file_.at("tokenizer.ggml.model").as_text();
@@ -172,7 +172,7 @@ class Reader {
 
 GgufTokenizer tokenizer_of(const Gguf& file, const std::string& path) {
   try {
-    return Reader(file, path).run();
+    return GgufReader(file, path).run();
   } catch (const ValueError& error) {  // a value of another type, or lists that do not fit together
     throw IoError(fmt::format("[gguf] {}: the tokenizer: {}", path, shortened(error.what())));
   }

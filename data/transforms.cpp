@@ -42,10 +42,10 @@ std::span<float> floats(Sample& sample, const char* who) {
   return sample[0].as<float>();
 }
 
-constexpr int64_t most_pixels = int64_t{1} << 28;
+constexpr int64_t most_made_pixels = int64_t{1} << 28;
 
 void check_size(const char* who, int64_t height, int64_t width) {
-  if (height < 1 || width < 1 || height > most_pixels / width)
+  if (height < 1 || width < 1 || height > most_made_pixels / width)
     throw ValueError(fmt::format("[{}] {} x {} pixels; expected 1 to 2^28", who, height, width));
 }
 
@@ -193,7 +193,7 @@ Transform centre_crop(int64_t height, int64_t width) {
 
 Transform random_crop(int64_t height, int64_t width, int64_t padding) {
   check_size("random_crop", height, width);
-  if (padding < 0 || padding > most_pixels)
+  if (padding < 0 || padding > most_made_pixels)
     throw ValueError(fmt::format("[random_crop] padding is {}; expected 0 to 2^28", padding));
   return [=](Sample sample, Random& random) {
     const Size from = size_of_image(sample, "random_crop");

@@ -55,6 +55,14 @@ void CommunicationThread::submit(Request request) {
   changed_.notify_all();
 }
 
+void CommunicationThread::give_up() {
+  {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+  }
+  changed_.notify_all();
+}
+
 void CommunicationThread::run(const std::function<std::unique_ptr<Transport>()>& open) {
   if (!open_transport(open)) return;
   serve();
@@ -93,10 +101,12 @@ void CommunicationThread::serve() {
 bool CommunicationThread::take_new() {
   std::unique_lock lock(mutex_);
   while (running_.empty() && waiting_.empty() && submitted_.empty()) {
+    if (given_up_) break_world("this rank gave up");
     if (stopping_) return false;
     changed_.wait_for(lock, idle_pause);
     push();
   }
+  if (given_up_) break_world("this rank gave up");
   for (Request& request : submitted_) waiting_.push_back(std::move(request));
   submitted_.clear();
   return true;
@@ -164,6 +174,7 @@ void CommunicationThread::check_limit(const RunningCall& call) const {
 }
 
 void CommunicationThread::finish(RunningCall& call, Failure failure) {
+  bytes_sent_ += call.bytes_sent();
   if (broken_.empty()) scratches_.push_back(call.give_back_scratch());
   call.end(std::move(failure));
 }

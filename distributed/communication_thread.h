@@ -6,7 +6,9 @@
 // the calls under way. Errors: of `open`, from the constructor. Thread safety: submit() from any thread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -32,6 +34,9 @@ class CommunicationThread {
   CommunicationThread& operator=(const CommunicationThread&) = delete;
 
   void submit(Request request);
+  // Breaks the world from this side.
+  void give_up();
+  uint64_t bytes_sent() const { return bytes_sent_; }
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -57,8 +62,9 @@ class CommunicationThread {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Request> submitted_;
-  bool opened_ = false, stopping_ = false;
+  bool opened_ = false, stopping_ = false, given_up_ = false;
   std::exception_ptr opening_failure_;
+  std::atomic<uint64_t> bytes_sent_{0};
 
   // The thread's own.
   std::unique_ptr<Transport> transport_;

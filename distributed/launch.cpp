@@ -25,7 +25,7 @@ std::string Launch::str() const {
 Launch launch_of_process() {
   if (const int ranks = number_in("OMPI_COMM_WORLD_SIZE")) return {Launch::Kind::open_mpi, ranks};
   if (const int ranks = number_in("PMI_SIZE")) return {Launch::Kind::mpich, ranks};
-  if (os::variable("PMIX_RANK")) return {Launch::Kind::pmix, 0};
+  if (os::variable("PMIX_RANK")) return {Launch::Kind::pmix, number_in("SLURM_STEP_NUM_TASKS")};
   return {};
 }
 

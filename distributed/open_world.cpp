@@ -7,7 +7,7 @@ namespace heddle::distributed {
 
 std::unique_ptr<World> open_world(const WorldOptions& options) {
   const Launch launch = launch_of_process();
-  if (launch.kind == Launch::Kind::none) return std::make_unique<World>();
+  if (launch.kind == Launch::Kind::none || launch.ranks == 1) return std::make_unique<World>();
   return std::make_unique<World>([launch] { return open_mpi_transport(launch); }, options);
 }
 

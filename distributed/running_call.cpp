@@ -37,13 +37,18 @@ int RunningCall::tag(int lane) const {
   return (request_.group_number % (1 << 12)) << 15 | number << 2 | (pair_ ? pair_lane : lane);
 }
 
+Transport::Message RunningCall::send(int to, int lane, std::span<const std::byte> bytes) {
+  bytes_sent_ += bytes.size();
+  return transport_.send(to, tag(lane), bytes);
+}
+
 void RunningCall::exchange_headers() {
   const bool listens = request_.call.operation != Operation::send,
              tells = request_.call.operation != Operation::receive;
   const Members& members = request_.members;
   for (size_t i = 0; i < members.count(); ++i) {
     if (i == members.me) continue;
-    if (tells) header_sends_.push_back(transport_.send(members.ranks[i], tag(header_lane), own_header_));
+    if (tells) header_sends_.push_back(send(members.ranks[i], header_lane, own_header_));
     if (listens) peers_.push_back({.rank = members.ranks[i]});
   }
   for (Peer& peer : peers_) peer.under_way = transport_.receive(peer.rank, tag(header_lane), peer.header);
@@ -78,7 +83,7 @@ void RunningCall::start(Line& line) {
     const size_t task = line.tasks[line.next++];
     const Task& made = exchange_.tasks()[task];
     const bool sends = made.kind == Task::Kind::send;
-    flying_.push_back({task, sends ? transport_.send(made.peer, tag(made.lane), made.bytes)
+    flying_.push_back({task, sends ? send(made.peer, made.lane, made.bytes)
                                    : transport_.receive(made.peer, tag(made.lane), made.bytes)});
   }
 }

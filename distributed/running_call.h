@@ -47,6 +47,8 @@ class RunningCall {
   void end(Failure failure);
   bool ended() const { return ended_; }
 
+  uint64_t bytes_sent() const { return bytes_sent_; }
+
   const Request& request() const { return request_; }
   // Of a call that is done.
   std::unique_ptr<Scratch> give_back_scratch() { return std::move(scratch_); }
@@ -73,6 +75,7 @@ class RunningCall {
   };
 
   int tag(int lane) const;
+  Transport::Message send(int to, int lane, std::span<const std::byte> bytes);
   void exchange_headers();
   void make_lines();
   bool hear_headers();
@@ -99,6 +102,7 @@ class RunningCall {
   std::deque<size_t> works_;
   std::vector<Flying> flying_;
   size_t left_ = 0;  // tasks
+  uint64_t bytes_sent_ = 0;
   Clock::time_point last_progress_ = Clock::now();
   std::optional<Clock::time_point> disagreed_;
 };

@@ -61,6 +61,11 @@ int World::rank() const { return thread_ ? thread_->rank() : 0; }
 int World::size() const { return thread_ ? thread_->size() : 1; }
 std::string World::transport() const { return thread_ ? thread_->name() : "none"; }
 
+uint64_t World::bytes_sent() const { return thread_ ? thread_->bytes_sent() : 0; }
+void World::give_up() {
+  if (thread_) thread_->give_up();
+}
+
 Group World::all() {
   std::vector<int> ranks(static_cast<size_t>(size()));
   std::iota(ranks.begin(), ranks.end(), 0);

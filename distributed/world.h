@@ -6,6 +6,7 @@
 // come from one thread at a time, since their order counts.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,6 +35,11 @@ class World {
   int size() const;
   // What carries its messages: "Open MPI v4.1.4", "threads"; "none" of a world of one.
   std::string transport() const;
+
+  // By this rank, of calls that have ended, comparing them included.
+  uint64_t bytes_sent() const;
+  // This rank fails: calls under way and to come do, and the world's end waits for nobody.
+  void give_up();
 
   // All ranks, in their order.
   Group all();

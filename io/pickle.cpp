@@ -69,9 +69,9 @@ enum Op : uint8_t {
   frame = 0x95,
 };
 
-class Machine {
+class PickleMachine {
  public:
-  Machine(Bytes in, std::span<const std::string_view> known, std::string_view who, std::string_view path)
+  PickleMachine(Bytes in, std::span<const std::string_view> known, std::string_view who, std::string_view path)
       : in_(in), known_(known), who_(who), path_(path) {}
 
   Pickle run() {
@@ -354,7 +354,7 @@ class Machine {
 }  // namespace
 
 Pickle read_pickle(Bytes pickle, std::span<const std::string_view> known, std::string_view who, std::string_view path) {
-  return Machine(pickle, known, who, path).run();
+  return PickleMachine(pickle, known, who, path).run();
 }
 
 }  // namespace heddle

@@ -32,7 +32,7 @@ constexpr std::array<std::pair<std::string_view, DType>, dtype_count> dtype_name
                                                                                       {"BOOL", DType::boolean}}};
 
 // One file being read: where errors say they come from.
-struct Reader {
+struct HeaderReader {
   std::string path;
 
   template <class... Args>
@@ -61,7 +61,7 @@ std::optional<uint64_t> unsigned_of(const Json& value) {
   return value.get<uint64_t>();
 }
 
-Shape shape_of(const Reader& reader, const std::string& name, const Json& list) {
+Shape shape_of(const HeaderReader& reader, const std::string& name, const Json& list) {
   if (!list.is_array()) reader.fail("tensor '{}': the shape is not a list", name);
   if (list.size() > static_cast<size_t>(Shape::max_rank))
     reader.fail("tensor '{}' has {} dimensions, at most {} are supported", name, list.size(), Shape::max_rank);
@@ -77,7 +77,7 @@ Shape shape_of(const Reader& reader, const std::string& name, const Json& list) 
   return Shape(dims);
 }
 
-Entry entry_of(const Reader& reader, const std::string& name, const Json& json, uint64_t data_bytes) {
+Entry entry_of(const HeaderReader& reader, const std::string& name, const Json& json, uint64_t data_bytes) {
   if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets")) {
     reader.fail("tensor '{}' needs dtype, shape and data_offsets", name);
   }
@@ -110,7 +110,7 @@ Entry entry_of(const Reader& reader, const std::string& name, const Json& json, 
 }
 
 // The format asks that the data is covered without overlap and without gaps.
-void check_cover(const Reader& reader, std::vector<Entry>& entries, uint64_t data_bytes) {
+void check_cover(const HeaderReader& reader, std::vector<Entry>& entries, uint64_t data_bytes) {
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   uint64_t at = 0;
@@ -130,7 +130,7 @@ std::string_view safetensors_name_of(DType dtype) {
 }
 
 SafetensorsHeader safetensors_header(std::span<const uint8_t> file, const std::string& path) {
-  const Reader reader{path};
+  const HeaderReader reader{path};
   if (file.size() < 8) reader.fail("truncated: {} bytes, expected at least 8", file.size());
   const uint64_t length = little_endian(file.first(8));
   if (length > max_header_bytes)

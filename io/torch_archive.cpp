@@ -66,12 +66,12 @@ struct Storage {
   uint64_t numel = 0;
 };
 
-class Reader {
+class ArchiveReader {
  public:
   // From a storage to its bytes.
   using Find = std::function<Bytes(const Storage&)>;
 
-  Reader(TorchArchive& result, const std::string& path) : result_(result), path_(path) {}
+  ArchiveReader(TorchArchive& result, const std::string& path) : result_(result), path_(path) {}
 
   void read() {
     const Bytes file = result_.file.bytes();
@@ -332,7 +332,7 @@ class Reader {
 TorchArchive read_torch(FileBytes file, const std::string& path) {
   TorchArchive result;
   result.file = std::move(file);
-  Reader(result, path).read();
+  ArchiveReader(result, path).read();
   return result;
 }
 

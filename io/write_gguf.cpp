@@ -13,22 +13,22 @@
 namespace heddle {
 namespace {
 
-using Bytes = std::vector<uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 template <class T>
-void put(Bytes& out, T value) {
+void put(ByteVector& out, T value) {
   const size_t before = out.size();
   out.resize(before + sizeof value);
   std::memcpy(out.data() + before, &value, sizeof value);
 }
 
-void put_text(Bytes& out, std::string_view text) {
+void put_text(ByteVector& out, std::string_view text) {
   put(out, uint64_t{text.size()});
   out.insert(out.end(), text.begin(), text.end());
 }
 
-Bytes array_of(GgufType element, size_t count) {
-  Bytes raw;
+ByteVector array_of(GgufType element, size_t count) {
+  ByteVector raw;
   put(raw, static_cast<uint32_t>(element));
   put(raw, uint64_t{count});
   return raw;
@@ -57,7 +57,7 @@ void GgufWriter::add_number(std::string_view key, GgufType type, T value) {
 }
 
 void GgufWriter::add(std::string_view key, std::string_view text) {
-  Bytes raw;
+  ByteVector raw;
   put_text(raw, text);
   add_raw(key, GgufType::text, raw);
 }
@@ -80,17 +80,17 @@ void GgufWriter::add(std::string_view key, float value) { add_number(key, GgufTy
 void GgufWriter::add(std::string_view key, double value) { add_number(key, GgufType::f64, value); }
 
 void GgufWriter::add(std::string_view key, std::span<const std::string> texts) {
-  Bytes raw = array_of(GgufType::text, texts.size());
+  ByteVector raw = array_of(GgufType::text, texts.size());
   for (const std::string& text : texts) put_text(raw, text);
   add_raw(key, GgufType::array, raw);
 }
 void GgufWriter::add(std::string_view key, std::span<const int32_t> values) {
-  Bytes raw = array_of(GgufType::i32, values.size());
+  ByteVector raw = array_of(GgufType::i32, values.size());
   for (const int32_t value : values) put(raw, value);
   add_raw(key, GgufType::array, raw);
 }
 void GgufWriter::add(std::string_view key, std::span<const float> values) {
-  Bytes raw = array_of(GgufType::f32, values.size());
+  ByteVector raw = array_of(GgufType::f32, values.size());
   for (const float value : values) put(raw, value);
   add_raw(key, GgufType::array, raw);
 }
@@ -125,8 +125,8 @@ void GgufWriter::append(Tensor tensor) {
 }
 
 // All before the blocks.
-Bytes GgufWriter::front() const {
-  Bytes out = {'G', 'G', 'U', 'F'};
+ByteVector GgufWriter::front() const {
+  ByteVector out = {'G', 'G', 'U', 'F'};
   put(out, uint32_t{3});
   put(out, uint64_t{tensors_.size()});
   put(out, entries_);
@@ -148,9 +148,9 @@ Bytes GgufWriter::front() const {
 template <class Put>
 void GgufWriter::write_all(const Put& put) const {
   put(std::span<const uint8_t>(front()));
-  const Bytes zeros(static_cast<size_t>(alignment_));
+  const ByteVector zeros(static_cast<size_t>(alignment_));
   for (const Tensor& tensor : tensors_) {
-    const Bytes made = tensor.make ? tensor.make() : Bytes{};
+    const ByteVector made = tensor.make ? tensor.make() : ByteVector{};
     const std::span<const uint8_t> blocks = tensor.make ? made : tensor.blocks;
     const uint64_t bytes = tensor.bytes;
     if (blocks.size() != bytes)
@@ -161,8 +161,8 @@ void GgufWriter::write_all(const Put& put) const {
   }
 }
 
-Bytes GgufWriter::bytes() const {
-  Bytes all;
+ByteVector GgufWriter::bytes() const {
+  ByteVector all;
   write_all([&](std::span<const uint8_t> piece) { all.insert(all.end(), piece.begin(), piece.end()); });
   return all;
 }

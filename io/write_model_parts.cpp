@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 void check(std::span<const ModelPart> parts) {
   if (parts.size() > max_part_count)
@@ -28,12 +28,12 @@ void check(std::span<const ModelPart> parts) {
   }
 }
 
-Json entry_of(const ModelPart& part, uint64_t offset) {
-  Json entry = {{"name", part.name},
-                {"kind", name_of(part.kind)},
-                {"offset", offset},
-                {"bytes", part.bytes.size()},
-                {"sha256", hex_of(sha256(part.bytes))}};
+OrderedJson entry_of(const ModelPart& part, uint64_t offset) {
+  OrderedJson entry = {{"name", part.name},
+                       {"kind", name_of(part.kind)},
+                       {"offset", offset},
+                       {"bytes", part.bytes.size()},
+                       {"sha256", hex_of(sha256(part.bytes))}};
   if (!part.target.empty()) entry["target"] = part.target;
   if (!part.bucket.empty()) entry["bucket"] = part.bucket;
   if (!part.attributes.empty()) entry["attributes"] = part.attributes;
@@ -42,7 +42,8 @@ Json entry_of(const ModelPart& part, uint64_t offset) {
 
 // Head and header.
 std::string front_of(std::span<const ModelPart> parts, const PartAttributes& metadata) {
-  Json header = {{"metadata", metadata.empty() ? Json::object() : Json(metadata)}, {"parts", Json::array()}};
+  OrderedJson header = {{"metadata", metadata.empty() ? OrderedJson::object() : OrderedJson(metadata)},
+                        {"parts", OrderedJson::array()}};
   uint64_t at = 0;
   for (const ModelPart& part : parts) {
     at = round_up(at, part_alignment);
@@ -52,7 +53,7 @@ std::string front_of(std::span<const ModelPart> parts, const PartAttributes& met
   std::string text;
   try {
     text = header.dump();
-  } catch (const Json::exception&) {
+  } catch (const OrderedJson::exception&) {
     throw ValueError("[write_model_parts] a name, an attribute or a value of the metadata is not UTF-8");
   }
   text.resize(round_up(text.size(), part_alignment), ' ');

@@ -19,13 +19,13 @@ int64_t size_in(const nlohmann::json& json, const char* key, int64_t most = int6
     throw ValueError(fmt::format("[LanguageModel] {} is {}, expected 1 to {}", key, shortened(number.dump()), most));
   return value;
 }
-constexpr int64_t most_layers = 10'000;
+constexpr int64_t most_described_layers = 10'000;
 
 GptOptions gpt_options(const nlohmann::json& json) {
   GptOptions o{.dropout = 0};
   o.vocabulary = size_in(json, "vocabulary");
   o.context = size_in(json, "context");
-  o.layers = size_in(json, "layers", most_layers);
+  o.layers = size_in(json, "layers", most_described_layers);
   o.heads = size_in(json, "heads");
   o.width = size_in(json, "width");
   json.at("tanh_gelu").get_to(o.tanh_gelu);
@@ -61,7 +61,7 @@ LlamaOptions llama_options(const nlohmann::json& json) {
   LlamaOptions o;
   o.vocabulary = size_in(json, "vocabulary");
   o.context = size_in(json, "context");
-  o.layers = size_in(json, "layers", most_layers);
+  o.layers = size_in(json, "layers", most_described_layers);
   o.heads = size_in(json, "heads");
   o.key_heads = size_in(json, "key_heads");
   o.width = size_in(json, "width");
@@ -78,7 +78,7 @@ RecurrentLmOptions recurrent_options(const nlohmann::json& json) {
   o.vocabulary = size_in(json, "vocabulary");
   o.width = size_in(json, "width");
   o.hidden = size_in(json, "hidden");
-  o.layers = size_in(json, "layers", most_layers);
+  o.layers = size_in(json, "layers", most_described_layers);
   const std::string cell = json.at("cell");
   if (cell != "lstm" && cell != "gru")
     throw ValueError(fmt::format("[LanguageModel] the cell is '{}'; known: lstm, gru", shortened(cell)));

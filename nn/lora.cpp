@@ -102,7 +102,7 @@ struct Adapter {
   }
 };
 
-struct Target {
+struct LoraTarget {
   std::string path;
   Module module;
   Adapter adapter;
@@ -130,8 +130,8 @@ class Tree {
   std::map<std::string, Parts> made_;
 };
 
-std::vector<Target> chosen(Module& model, const LoraOptions& o) {
-  std::vector<Target> all;
+std::vector<LoraTarget> chosen(Module& model, const LoraOptions& o) {
+  std::vector<LoraTarget> all;
   std::vector<std::string> names;
   std::vector<bool> used(o.targets.size());
   model.apply([&](const std::string& path, Module& module) {
@@ -169,7 +169,7 @@ struct Lora::Shared {
   LoraOptions options;
   double scale = 1;
   bool on = false;
-  std::vector<Target> targets;
+  std::vector<LoraTarget> targets;
 };
 
 Lora::Lora(Module model, const LoraOptions& o) : Module("Lora"), shared_(std::make_shared<Shared>()) {
@@ -179,7 +179,7 @@ Lora::Lora(Module model, const LoraOptions& o) : Module("Lora"), shared_(std::ma
   shared_->scale = o.alpha / (o.rank_stabilised ? std::sqrt(rank) : rank);
   shared_->targets = chosen(model, o);
   Tree tree([this](const std::string& name, const Module& part) { add(name, part); });
-  for (Target& target : shared_->targets) {
+  for (LoraTarget& target : shared_->targets) {
     Adapter& adapter = target.adapter;
     const Matrix& matrix = adapter.matrix;
     DeviceContext* device = &matrix.values.device();
@@ -205,14 +205,14 @@ double Lora::scale() const { return shared_->scale; }
 
 std::vector<std::string> Lora::paths() const {
   std::vector<std::string> all;
-  for (const Target& target : shared_->targets) all.push_back(target.path);
+  for (const LoraTarget& target : shared_->targets) all.push_back(target.path);
   return all;
 }
 
 void Lora::enable(bool on) {
   if (on == shared_->on) return;
   shared_->on = on;
-  for (Target& target : shared_->targets) {
+  for (LoraTarget& target : shared_->targets) {
     if (!on) {
       target.module.remove_hook(target.hook);
       continue;
@@ -233,7 +233,7 @@ StateDict Lora::merged_state() const {
     const std::optional<Matrix> matrix = matrix_of(module);
     if (matrix && matrix->packed) state.at(path.empty() ? "weight" : path + ".weight") = matrix->dense();
   });
-  for (const Target& target : shared_->targets) {
+  for (const LoraTarget& target : shared_->targets) {
     Tensor& weight = state.at(target.path + ".weight");
     weight = cast(target.adapter.merged(), weight.dtype());
   }
@@ -242,14 +242,14 @@ StateDict Lora::merged_state() const {
 
 Tensor Lora::merged_weight(const std::string& path) const {
   const NoGradScope no_grad;
-  for (const Target& target : shared_->targets) {
+  for (const LoraTarget& target : shared_->targets) {
     if (target.path == path) return cast(target.adapter.merged(), DType::f32);
   }
   throw ValueError(fmt::format("[Lora] '{}' is not adapted", path));
 }
 
 void Lora::merge() {
-  for (const Target& target : shared_->targets) {
+  for (const LoraTarget& target : shared_->targets) {
     const auto& packed = target.adapter.matrix.packed;
     if (packed)
       throw ValueError(fmt::format("[Lora] {} is packed in {}; load merged_state() into a model in floating point",
@@ -257,7 +257,7 @@ void Lora::merge() {
   }
   const NoGradScope no_grad;
   enable(false);
-  for (const Target& target : shared_->targets) {
+  for (const LoraTarget& target : shared_->targets) {
     Tensor weight = target.adapter.matrix.values;
     weight.assign(cast(target.adapter.merged(), weight.dtype()));
   }

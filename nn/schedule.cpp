@@ -24,7 +24,7 @@ void check_count(const char* name, const char* what, int64_t value, int64_t leas
 // The updates before the n-th; updates count from 1.
 int64_t before(int64_t n) { return std::max<int64_t>(n, 1) - 1; }
 // Progress from 0, at the first update, to 1.
-double share(int64_t update, int64_t updates) {
+double share_done(int64_t update, int64_t updates) {
   return std::clamp(static_cast<double>(before(update)) / static_cast<double>(updates), 0.0, 1.0);
 }
 
@@ -71,21 +71,21 @@ Schedule linear(double lr, int64_t updates, double from, double to) {
   check_rate("linear", "from", from);
   check_rate("linear", "to", to);
   check_count("linear", "updates", updates);
-  return [=](int64_t n) { return lr * along_line(from, to, share(n, updates)); };
+  return [=](int64_t n) { return lr * along_line(from, to, share_done(n, updates)); };
 }
 
 Schedule polynomial(double lr, int64_t updates, double power) {
   check_rate("polynomial", "lr", lr);
   check_rate("polynomial", "power", power);
   check_count("polynomial", "updates", updates);
-  return [=](int64_t n) { return lr * std::pow(1 - share(n, updates), power); };
+  return [=](int64_t n) { return lr * std::pow(1 - share_done(n, updates), power); };
 }
 
 Schedule cosine(double lr, int64_t updates, double least) {
   check_rate("cosine", "lr", lr);
   check_rate("cosine", "least", least);
   check_count("cosine", "updates", updates);
-  return [=](int64_t n) { return along_cosine(lr, least, share(n, updates)); };
+  return [=](int64_t n) { return along_cosine(lr, least, share_done(n, updates)); };
 }
 
 Schedule cosine_restarts(double lr, int64_t first_cycle, int64_t growth, double least) {
@@ -140,7 +140,7 @@ Schedule warmup(int64_t updates, Schedule then, double from) {
   check_rate("warmup", "from", from);
   return [=, then = std::move(then)](int64_t given) {
     const int64_t n = std::max<int64_t>(given, 1);
-    return n > updates ? then(n - updates) : then(1) * along_line(from, 1, share(n, updates));
+    return n > updates ? then(n - updates) : then(1) * along_line(from, 1, share_done(n, updates));
   };
 }
 

@@ -12,8 +12,8 @@
 namespace heddle {
 namespace {
 
-constexpr uint64_t magic = 0x31444c4f47444548;  // "HEDGOLD1": the version is its last character
-constexpr size_t most_dimensions = 64;
+constexpr uint64_t golden_magic = 0x31444c4f47444548;  // "HEDGOLD1": the version is its last character
+constexpr size_t most_golden_dimensions = 64;
 
 template <class Archive>
 void visit(Archive& a, std::vector<Golden::Value>& values) {
@@ -32,7 +32,7 @@ void visit(Archive& a, Golden& g) {
 }
 
 bool fits(const Golden::Value& value) {
-  return value.shape.size() <= most_dimensions && dense_bytes(value.dtype, value.shape) == value.bytes.size();
+  return value.shape.size() <= most_golden_dimensions && dense_bytes(value.dtype, value.shape) == value.bytes.size();
 }
 
 bool is_exact(DType dtype) { return !is_float(dtype); }
@@ -85,7 +85,7 @@ std::optional<uint64_t> dense_bytes(DType dtype, std::span<const int64_t> shape)
 
 std::vector<uint8_t> golden_bytes(const Golden& golden) {
   ArchiveWriter out;
-  uint64_t head = magic;
+  uint64_t head = golden_magic;
   out(head);
   visit(out, const_cast<Golden&>(golden));  // a writer changes nothing
   return std::move(out.bytes);
@@ -95,7 +95,7 @@ Golden golden_from_bytes(std::span<const uint8_t> bytes) {
   ArchiveReader in(bytes);
   uint64_t head = 0;
   in(head);
-  if (head != magic) throw IoError("[golden] these are no golden vectors, or of another version");
+  if (head != golden_magic) throw IoError("[golden] these are no golden vectors, or of another version");
   Golden golden;
   visit(in, golden);
   const bool whole = in.whole() && std::all_of(golden.inputs.begin(), golden.inputs.end(), fits) &&

@@ -9,6 +9,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/print_error.h"
+#ifdef HEDDLE_HAS_BENCH
 #include "tools/certify/cases.h"
 #include "tools/certify/certificate.h"
 #include "tools/certify/compare.h"
@@ -16,13 +17,12 @@
 #include "tools/certify/family_device.h"
 #include "tools/certify/radv_worker.h"
 #include "tools/certify/rank_correlation.h"
+#endif
 #include "tools/cli.h"
 #include "tools/output.h"
 
 namespace heddle::tools {
 namespace {
-
-using namespace certify;
 
 struct CertifyOptions {
   std::vector<std::string> subjects, compilers, archs;
@@ -30,6 +30,9 @@ struct CertifyOptions {
   int64_t size = 2048, schedules = 30;
   bool json = false, markdown = false;
 };
+
+#ifdef HEDDLE_HAS_BENCH
+using namespace certify;
 
 struct Present {
   Vendor vendor;
@@ -245,6 +248,11 @@ void run(const CertifyOptions& o) {
   if (o.markdown) return print_out(page(all));
   o.against.empty() ? print_summary(o, all) : print_changes(o, all.rows, before.rows);
 }
+#else
+void run(const CertifyOptions&) {
+  throw ValueError("[certify] this build has no certificates; configure with -DHEDDLE_BENCH=ON");
+}
+#endif
 
 }  // namespace
 
@@ -273,7 +281,9 @@ void add_certify(Cli& cli) {
       "tools/certify.sh.\nExample:\n  heddle certify matmul attention --compilers amd --json > before.json\n  heddle "
       "certify matmul attention --compilers amd --against before.json");
   command->callback([options] {
+#ifdef HEDDLE_HAS_BENCH
     if (!options->worker.empty()) return run_radv_worker(options->worker);
+#endif
     run(*options);
   });
 }

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "heddle/core/device/context.h"
 
@@ -24,6 +25,11 @@ inline constexpr int exit_device_lost = 4;
 inline constexpr int exit_compile_error = 5;
 inline constexpr int exit_signalled = 128;  // and the signal's number (tools/interrupt.h)
 
+// The end of what a command says in a build without ONNX.
+inline constexpr std::string_view without_onnx =
+    ": it was left out (HEDDLE_ONNX=OFF; tools/build.sh makes all), or there was no protobuf (libonnx-dev, "
+    "libprotobuf-dev, protobuf-compiler)";
+
 // Subcommands write their exit code here; it outlives them.
 struct Cli {
   CLI::App app{"Heddle: train and run neural networks on any vendor's device.", "heddle"};
@@ -35,6 +41,7 @@ int run_command(int argc, char** argv);
 
 void add_train(Cli& cli);
 void add_resume(Cli& cli);
+void add_launch(Cli& cli);
 void add_eval(Cli& cli);
 void add_predict(Cli& cli);
 void add_devices(Cli& cli);

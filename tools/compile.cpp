@@ -222,8 +222,7 @@ void run(const CompileCommandOptions& o) {
 }
 #else
 void run(const CompileCommandOptions&) {
-  throw ValueError(
-      "[compile] this build reads no ONNX: protobuf was not there (libonnx-dev, libprotobuf-dev, protobuf-compiler)");
+  throw ValueError("[compile] this build reads no ONNX" + std::string(without_onnx));
 }
 #endif
 

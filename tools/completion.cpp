@@ -17,7 +17,7 @@ namespace {
 using Commands = std::vector<const CommandNode*>;
 
 // Inside single quotes of any of the shells.
-std::string quoted(const std::string& text) {
+std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -29,7 +29,7 @@ std::string first_sentence(const std::string& text) { return text.substr(0, text
 std::string known_paths(const Commands& commands, const char* between) {
   std::vector<std::string> paths;
   for (const CommandNode* c : commands) {
-    if (!c->path.empty()) paths.push_back(quoted(c->path));
+    if (!c->path.empty()) paths.push_back(shell_quoted(c->path));
   }
   return fmt::format("{}", fmt::join(paths, between));
 }
@@ -55,7 +55,7 @@ std::string choice_cases(const Commands& commands, const char* format) {
     for (const CommandOption& option : c->options) {
       if (option.positional || option.choices.empty()) continue;
       for (const std::string& name : option.names)
-        text += fmt::format(fmt::runtime(format), quoted(c->path + " " + name), fmt::join(option.choices, " "));
+        text += fmt::format(fmt::runtime(format), shell_quoted(c->path + " " + name), fmt::join(option.choices, " "));
     }
   }
   return text;
@@ -74,7 +74,7 @@ std::string bash(const Commands& commands) {
   for (const CommandNode* c : commands) {
     std::vector<std::string> words;
     for (const Entry& entry : entries_of(*c)) words.push_back(entry.word);
-    text += fmt::format("        {}) words='{}' ;;\n", quoted(c->path), fmt::join(words, " "));
+    text += fmt::format("        {}) words='{}' ;;\n", shell_quoted(c->path), fmt::join(words, " "));
   }
   return text +
          "      esac ;;\n  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete "
@@ -93,8 +93,8 @@ std::string zsh(const Commands& commands) {
           "  esac\n  case \"$at\" in\n";
   for (const CommandNode* c : commands) {
     std::vector<std::string> words;
-    for (const Entry& entry : entries_of(*c)) words.push_back(quoted(entry.word + ":" + entry.description));
-    text += fmt::format("    ({}) entries=({}) ;;\n", quoted(c->path), fmt::join(words, " "));
+    for (const Entry& entry : entries_of(*c)) words.push_back(shell_quoted(entry.word + ":" + entry.description));
+    text += fmt::format("    ({}) entries=({}) ;;\n", shell_quoted(c->path), fmt::join(words, " "));
   }
   return text +
          "  esac\n  _describe -o heddle entries || _files\n}\nif [[ $funcstack[1] == _heddle ]]; then _heddle \"$@\"; "
@@ -111,20 +111,21 @@ std::string fish(const Commands& commands) {
       known_paths(commands, " "));
   for (const CommandNode* c : commands) {
     const std::string here =
-        fmt::format("complete -c heddle -n {}", quoted(fmt::format("__heddle_at \"{}\"", c->path)));
+        fmt::format("complete -c heddle -n {}", shell_quoted(fmt::format("__heddle_at \"{}\"", c->path)));
     for (const CommandNode& child : c->children)
-      text += fmt::format("{} -f -a {} -d {}\n", here, child.name, quoted(first_sentence(child.description)));
+      text += fmt::format("{} -f -a {} -d {}\n", here, child.name, shell_quoted(first_sentence(child.description)));
     for (const CommandOption& option : c->options) {
       const std::string choices =
-          option.choices.empty() ? ""
-                                 : fmt::format(" -a {}", quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+          option.choices.empty()
+              ? ""
+              : fmt::format(" -a {}", shell_quoted(fmt::format("{}", fmt::join(option.choices, " "))));
       if (option.positional && choices.empty()) continue;
       std::string names;
       for (const std::string& name : option.names)
         names += option.positional ? "" : name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       const char* value = !option.takes_value ? "" : choices.empty() ? " -r" : " -x";
       text += fmt::format("{}{}{}{} -d {}\n", here, names, option.positional ? " -f" : value, choices,
-                          quoted(first_sentence(option.description)));
+                          shell_quoted(first_sentence(option.description)));
     }
   }
   return text;

@@ -12,7 +12,7 @@ namespace heddle::tools {
 namespace {
 
 // What help and completion show behind a flag: the choices where there are some, as "{a,b}".
-std::string type_name(const train::ConfigRow& row) {
+std::string type_text(const train::ConfigRow& row) {
   if (!row.check.choices.empty()) return fmt::format("{{{}}}", fmt::join(row.check.choices, ","));
   if (row.check.bytes) return "BYTES";
   constexpr std::array<const char*, std::variant_size_v<train::Value>> names = {"",     "INTEGER",  "NUMBER",
@@ -42,7 +42,7 @@ void ConfigOptions::add_row(CLI::App& command, const train::ConfigRow& row) {
         both_ways(row.flag), [give](int64_t count) { give(count > 0 ? "true" : "false"); }, row.help);
   } else {
     option = command.add_option_function<std::string>(row.flag, give, row.help)
-                 ->type_name(type_name(row))
+                 ->type_name(type_text(row))
                  ->default_str(initial_text(row));
   }
   option->group(row.key.substr(0, row.key.find('.')));

@@ -8,7 +8,7 @@
 namespace heddle::tools {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string dot_quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -22,7 +22,7 @@ std::string head(const std::string& title) {
       "digraph step {{\n  label={};\n  labelloc=t;\n  fontname=\"sans-serif\";\n  node [shape=box, "
       "style=\"rounded,filled\", fillcolor=\"#eef3fa\", "
       "fontname=\"sans-serif\", fontsize=10];\n  edge [fontname=\"sans-serif\", fontsize=8, color=\"#8090a0\"];\n",
-      quoted(title));
+      dot_quoted(title));
 }
 
 // In dot, "\n" inside a string breaks the line.
@@ -33,7 +33,7 @@ std::string lines(std::initializer_list<std::string> parts) {
     if (part.empty()) continue;
     if (!first) out += "\\n";
     first = false;
-    const std::string q = quoted(part);
+    const std::string q = dot_quoted(part);
     out += q.substr(1, q.size() - 2);
   }
   return out + "\"";

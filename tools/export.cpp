@@ -137,10 +137,7 @@ void run(const ExportCommand& o) {
              report.parameters, report.bytes + report.external_bytes);
 }
 #else
-void run(const ExportCommand&) {
-  throw ValueError(
-      "[export] this build writes no ONNX: protobuf was not there (libonnx-dev, libprotobuf-dev, protobuf-compiler)");
-}
+void run(const ExportCommand&) { throw ValueError("[export] this build writes no ONNX" + std::string(without_onnx)); }
 #endif
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace {
 
 using train::is_gguf;
 
-std::string lower(std::string_view text) {
+std::string lower_case(std::string_view text) {
   std::string made(text);
   std::ranges::transform(made, made.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return made;
@@ -36,8 +36,8 @@ nn::MergedForm form_of(const LanguageExport& o) {
   if (o.type.empty()) return {};
   std::vector<std::string> names;
   for (const GgmlBlock& block : ggml_blocks()) {
-    names.push_back(lower(block.name));
-    if (names.back() == lower(o.type)) return {block.type};
+    names.push_back(lower_case(block.name));
+    if (names.back() == lower_case(o.type)) return {block.type};
   }
   throw ValueError(fmt::format("[export] --type {} is none of {}", o.type, fmt::join(names, ", ")));
 }

@@ -32,7 +32,7 @@
 namespace heddle::tools {
 namespace {
 
-struct Options {
+struct GenerateFlags {
   std::string model, adapter, tokenizer, prompt_file, precision, logits, device;
   std::optional<std::string> prompt;
   nn::GenerateOptions how = {.tokens = 200, .temperature = 0.8};
@@ -52,7 +52,7 @@ struct LoadedModel {
 
 // Blocks of a GGUF file stay packed and a folder's weights keep their precision, unless one is asked for. The base is
 // recognised before its norms are rounded.
-LoadedModel load_base(const Options& o, DeviceContext& device) {
+LoadedModel load_base(const GenerateFlags& o, DeviceContext& device) {
   const auto packed = o.round_inputs ? nn::GgufWeights::rounded : nn::GgufWeights::packed;
   train::BaseModel base =
       train::load_base_model(o.model, o.precision.empty() ? packed : nn::GgufWeights::unpacked, device, o.tokenizer);
@@ -63,7 +63,7 @@ LoadedModel load_base(const Options& o, DeviceContext& device) {
   return loaded;
 }
 
-LoadedModel load(const Options& o, DeviceContext& device) {
+LoadedModel load(const GenerateFlags& o, DeviceContext& device) {
   if (o.round_inputs && fs::path(o.model).extension() != ".gguf")
     throw ValueError("[generate] --round-inputs is about packed blocks: it needs a GGUF file");
   if (train::is_base_model(o.model)) return load_base(o, device);
@@ -90,7 +90,7 @@ struct Prompt {
   std::vector<int32_t> tokens;
 };
 
-Prompt prompt_of(const Options& o, const LoadedModel& loaded) {
+Prompt prompt_of(const GenerateFlags& o, const LoadedModel& loaded) {
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<int32_t> tokens = loaded.before;
   if (o.prompt || !o.prompt_file.empty()) {
@@ -110,7 +110,7 @@ Prompt prompt_of(const Options& o, const LoadedModel& loaded) {
 }
 
 // Tokens that end the text: special ones by name, and single tokens by their text.
-std::vector<int32_t> stop_tokens(const Options& o, const LoadedModel& loaded) {
+std::vector<int32_t> stop_tokens(const GenerateFlags& o, const LoadedModel& loaded) {
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<int32_t> stops = loaded.ends;
   for (const std::string& text : o.stop) {
@@ -130,7 +130,7 @@ struct Made {
 };
 
 // Draws tokens and prints them as they come.
-Made draw(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
+Made draw(const GenerateFlags& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
   const InterruptScope on_interrupt;
   const auto start = std::chrono::steady_clock::now();
   Made made;
@@ -148,7 +148,7 @@ Made draw(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokeniz
   return made;
 }
 
-Made search(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
+Made search(const GenerateFlags& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
   const auto start = std::chrono::steady_clock::now();
   Made made;
   made.tokens = nn::beam_search(
@@ -162,7 +162,7 @@ Made search(const Options& o, nn::Decoder& decoder, const data::Tokenizer& token
 }
 
 // The same again without a word: what generation takes once its kernels are there.
-nlohmann::ordered_json repeated(const Options& o, nn::Decoder& decoder, const Prompt& prompt) {
+nlohmann::ordered_json repeated(const GenerateFlags& o, nn::Decoder& decoder, const Prompt& prompt) {
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   for (int64_t i = 1; i < o.repeat; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -176,7 +176,7 @@ nlohmann::ordered_json repeated(const Options& o, nn::Decoder& decoder, const Pr
   return runs;
 }
 
-void report(const Options& o, const Made& made, const Prompt& prompt, nlohmann::ordered_json runs,
+void report(const GenerateFlags& o, const Made& made, const Prompt& prompt, nlohmann::ordered_json runs,
             const data::Tokenizer& tokenizer, const std::string& device) {
   const double speed = made.tokens.empty() ? 0 : static_cast<double>(made.tokens.size()) / made.seconds;
   if (o.json) {
@@ -198,7 +198,7 @@ void report(const Options& o, const Made& made, const Prompt& prompt, nlohmann::
 }
 
 // Whether that was all that was asked for.
-bool score(const Options& o, const LoadedModel& loaded, const Prompt& prompt, DeviceContext& device) {
+bool score(const GenerateFlags& o, const LoadedModel& loaded, const Prompt& prompt, DeviceContext& device) {
   const auto first = std::span(prompt.tokens).first(std::min(prompt.tokens.size(), static_cast<size_t>(o.how.tokens)));
   if (o.window > 0) print_perplexity(loaded.model.module(), first, o.window, o.json, device);
   if (!o.logits.empty()) write_logits(loaded.model.module(), first, o.logits, o.json, device);
@@ -211,7 +211,7 @@ int64_t positions(size_t prompt, int64_t tokens) {
   return round_up(static_cast<int64_t>(prompt) + std::min(tokens, most), step);
 }
 
-int run(Options o) {
+int run(GenerateFlags o) {
   DeviceContext& device = open_device(o.device, true);
   const LoadedModel loaded = load(o, device);
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
@@ -235,8 +235,8 @@ int run(Options o) {
 
 void add_generate(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("generate", "Let a trained language model write");
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<GenerateFlags>();
+  GenerateFlags& o = *options;
   command
       ->add_option("model", o.model,
                    "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt); a folder of "

@@ -74,8 +74,7 @@ void run(Cli& cli, const ImportOptions& o) {
 }
 #else
 void run(Cli&, const ImportOptions&) {
-  throw ValueError(
-      "[import] this build reads no ONNX: protobuf was not there (libonnx-dev, libprotobuf-dev, protobuf-compiler)");
+  throw ValueError("[import] this build reads no ONNX" + std::string(without_onnx));
 }
 #endif
 

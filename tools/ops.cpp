@@ -265,13 +265,13 @@ void show_rows_text() {
   fmt::print("{} rows; each runs on {}\n", all_ops().size(), fmt::join(computing_devices(), ", "));
 }
 
-struct Options {
+struct OpsOptions {
   bool json = false, markdown = false, rows = false;
   std::string family;
   std::vector<std::string> names;
 };
 
-void show(const Options& options) {
+void show(const OpsOptions& options) {
   if (options.rows) return options.json ? show_rows_json() : show_rows_text();
   const Functions functions = chosen(options.names, options.family);
   if (options.json) return show_json(functions);
@@ -283,7 +283,7 @@ void show(const Options& options) {
 void add_ops(Cli& cli) {
   CLI::App* command =
       cli.app.add_subcommand("ops", "List the public functions: meaning, dtypes, gradients, transforms, devices");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpsOptions>();
   add_json_option(*command, options->json);
   auto* markdown = command->add_flag("--markdown", options->markdown, "Print docs/ops.md");
   auto* rows =

@@ -101,10 +101,10 @@ int parse_and_run(int argc, char** argv) {
       "saving).\n"
       "Example:\n  heddle train mnist-mlp --epochs 2");
   for (const auto add :
-       {add_train,    add_resume,  add_eval,       add_predict, add_devices, add_doctor,   add_ops,     add_dump,
-        add_plan,     add_summary, add_import,     add_export,  add_compile, add_run,      add_profile, add_kernel,
-        add_certify,  add_bench,   add_tune,       add_report,  add_cache,   add_finetune, add_chat,    add_generate,
-        add_tokenize, add_pack,    add_completion, add_man,     add_version})
+       {add_train,    add_resume,   add_launch,  add_eval,       add_predict, add_devices, add_doctor,   add_ops,
+        add_dump,     add_plan,     add_summary, add_import,     add_export,  add_compile, add_run,      add_profile,
+        add_kernel,   add_certify,  add_bench,   add_tune,       add_report,  add_cache,   add_finetune, add_chat,
+        add_generate, add_tokenize, add_pack,    add_completion, add_man,     add_version})
     add(cli);
   try {
     check_command(cli.app, argc, argv);

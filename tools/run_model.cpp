@@ -229,10 +229,7 @@ void run(const RunOptions& o) {
   ModelCalls(o, model, device).run();
 }
 #else
-void run(const RunOptions&) {
-  throw ValueError(
-      "[run] this build reads no ONNX: protobuf was not there (libonnx-dev, libprotobuf-dev, protobuf-compiler)");
-}
+void run(const RunOptions&) { throw ValueError("[run] this build reads no ONNX" + std::string(without_onnx)); }
 #endif
 
 }  // namespace

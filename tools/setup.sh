@@ -4,27 +4,36 @@
 # machine without a GPU is a full citizen. A package of `optional` that this release lacks is said in one line, and the
 # build leaves out what needs it (cmake/optional.cmake); one of `necessary` is an error. "a|b": releases name it
 # differently. Runs as root or through sudo. CUDA is not installed: the backend is built when a toolkit is found
-# (cuda.h), and used when a driver is.   tools/setup.sh --fuzz adds what tools/fuzz.sh needs.
+# (cuda.h), and used when a driver is.
+#   tools/setup.sh --fuzz    adds what tools/fuzz.sh needs
+#   tools/setup.sh --train   installs only what training is built and run with (tools/quickstart.sh): nothing of tests,
+#                            benchmarks' peers and ONNX
 set -euo pipefail
 export LC_ALL=C
 
 necessary=(
   ca-certificates git g++ cmake ninja-build
-  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev zlib1g-dev libgtest-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev zlib1g-dev
 )
 optional=(
-  ccache
-  nodejs  # runs the page of heddle report in a test
   # image codecs, Unicode's tables
   libpng-dev "libturbojpeg0-dev|libturbojpeg-dev" libutf8proc-dev
+  # Vulkan: headers, loader, compiler, CPU driver
+  libvulkan-dev libvulkan-volk-dev glslang-dev spirv-tools mesa-vulkan-drivers
+  # OpenCL: headers, loader, CPU driver
+  "opencl-headers|opencl-c-headers" "ocl-icd-libopencl1|libopencl1" pocl-opencl-icd
+)
+# What --train leaves out; of these the first are necessary.
+testing_necessary=(libgtest-dev)
+testing=(
+  ccache
+  nodejs  # runs the page of heddle report in a test
   # models of other makers: ONNX's messages, protobuf, ONNX's own test cases
   libonnx-dev libprotobuf-dev protobuf-compiler libonnx-testdata
   # tests of locales: localedef makes one from these
   locales
-  # Vulkan: headers, loader, compiler, tools, layers, CPU driver
-  libvulkan-dev libvulkan-volk-dev glslang-dev glslang-tools spirv-tools vulkan-validationlayers mesa-vulkan-drivers
-  # OpenCL: headers, loader, CPU driver
-  "opencl-headers|opencl-c-headers" "ocl-icd-libopencl1|libopencl1" pocl-opencl-icd
+  # Vulkan's tools
+  glslang-tools vulkan-validationlayers
   # SwiftShader, a Vulkan driver with little: a browser's, its library alone is used
   chromium-common
   # worlds of several processes: mpirun and Open MPI's library
@@ -36,6 +45,10 @@ optional=(
   # peers of the benchmarks
   "libdnnl-dev|libonednn-dev" libopenblas-dev libclblast-dev
 )
+if [ "${1:-}" != --train ]; then
+  necessary+=("${testing_necessary[@]}")
+  optional+=("${testing[@]}")
+fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "setup: this system has no apt; install the equivalents of: ${necessary[*]} and, as far as they are there, ${optional[*]}" >&2

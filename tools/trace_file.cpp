@@ -68,7 +68,7 @@ std::string trace_json(const Profile& profile) {
     events.push_back(event("submission", "device", processes.at(s.device), 0, s.start, s.end, 0,
                            {{"number", i}, {"waited_us", microseconds(s.start - s.submitted)}}));
   }
-  for (const KernelRun& run : profile.runs) {
+  for (const KernelSpan& run : profile.runs) {
     const ProfiledKernel& kernel = profile.kernels[run.kernel];
     events.push_back(event(kernel.facts.name, "kernel", processes.at(kernel.device), 0, run.start, run.end, 1,
                            arguments_of(kernel.facts, run.end - run.start)));

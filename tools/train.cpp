@@ -2,22 +2,31 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "checks/self_test.h"
 #include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
+#include "heddle/distributed/errors.h"
+#include "heddle/distributed/open_world.h"
 #include "heddle/train/metrics_lines.h"
 #include "heddle/train/option_uses.h"
 #include "heddle/train/recipe.h"
+#include "heddle/train/replicas.h"
 #include "heddle/train/run_folder.h"
 #include "heddle/train/stall_watch.h"
 #include "heddle/train/trainer.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
+#include "tools/launched.h"
 #include "tools/output.h"
 #include "tools/train_command.h"
 #include "tools/train_report.h"
@@ -30,6 +39,26 @@ std::atomic<train::Trainer*> running{nullptr};
 void interrupt_run() {
   if (train::Trainer* current = running) current->interrupt();
 }
+
+// Asked by the launcher: ends at once where there is nothing to save, and at the second time.
+void asked_to_end() {
+  static std::atomic<bool> before{false};
+  train::Trainer* const current = running;
+  if (current == nullptr || before.exchange(true)) std::_Exit(exit_signalled + SIGINT);
+  current->interrupt();
+}
+
+// While it lives, interrupts are the trainer's, also where the run fails.
+class Interruptible {
+ public:
+  explicit Interruptible(train::Trainer& trainer) { running = &trainer; }
+  ~Interruptible() { running = nullptr; }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+ private:
+  const InterruptScope interrupts_{interrupt_run};
+};
 
 // "runs/mnist-mlp", or with the first free number behind it.
 std::string new_folder(const std::string& recipe) {
@@ -55,37 +84,93 @@ void end_stalled(const DeviceContext& device, double seconds) {
   std::_Exit(4);
 }
 
+// A rank that waits for others stands still for no fault of its device; the limit for that is the world's.
+uint64_t progress_of(const DeviceContext& device, const train::Replicas* replicas) {
+  static std::atomic<uint64_t> looked{0};
+  return progress_of(device) + (replicas != nullptr && replicas->waiting() ? ++looked : looked.load());
+}
+
+// Where the run goes; the first rank alone makes a name of its own.
+void choose_folder(train::Config& config, bool resume) {
+  if (config.run.out.empty())
+    config.run.out = resume ? default_folder(config.run.recipe) : new_folder(config.run.recipe);
+}
+
+void say(const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) print_error("heddle: {}\n", one_line(remark));
+}
+
+int exit_code_of(train::Outcome outcome) {
+  if (outcome != train::Outcome::interrupted) return 0;
+  // Told by the launcher, which ends with the code of its own signal, or by another rank.
+  if (!InterruptScope::caught()) return is_launched() ? 0 : exit_signalled + SIGINT;
+  return InterruptScope::exit_code();
+}
+
+// `replicas`: null where this process trains alone.
+int train_here(train::Config config, bool resume, bool json, train::Replicas* replicas) {
+  const bool leads = replicas == nullptr || replicas->leads();
+  choose_folder(config, resume);
+  DeviceContext& device = open_device(config.run.device, true);
+  const train::StallWatch watch(
+      train::stall_limit(), [&device, replicas] { return progress_of(device, replicas); },
+      [&device](double seconds) { end_stalled(device, seconds); });
+  checks::self_test(device);
+  const std::unique_ptr<train::Task> task = train::make_task(config, device);
+  if (leads) say(task->remarks());
+  std::optional<train::RunFolder>
+      folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing
+  train::Trainer trainer(*task, config, device, replicas);
+  if (leads) trainer.write_to(folder.emplace(config.run.out, resume));
+  if (leads && json)
+    trainer.add(std::make_shared<train::MetricsLines>([](const std::string& line) { print_out(line + '\n'); }));
+  else if (leads)
+    trainer.add(std::make_shared<TrainReport>());
+  if (resume && leads)
+    say(trainer.resume());
+  else if (resume)
+    trainer.resume(config.run.out);
+  const Interruptible interruptible(trainer);
+  return exit_code_of(trainer.run());
+}
+
+// A rank that ends takes the others along: who failed alone says so before others say that it has gone, and of what
+// all say the first one speaks.
+void end_rank(distributed::World& world, bool by_another) {
+  if (world.size() == 1) return;
+  world.give_up();
+  const int seconds = by_another ? 6 : world.rank() > 0 ? 3 : 0;
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+}
+
+int train_as_rank(train::Config config, bool resume, bool json, const std::string& mesh, distributed::World& world) {
+  std::optional<train::Replicas> replicas;
+  if (world.size() > 1 || !mesh.empty()) replicas.emplace(world, mesh);
+  if (const std::string device = launched_device(world.rank()); !device.empty()) config.run.device = device;
+  return train_here(std::move(config), resume, json, replicas ? &*replicas : nullptr);
+}
+
 }  // namespace
 
 std::string default_folder(const std::string& recipe) { return "runs/" + recipe; }
 
-int run_training(train::Config config, bool resume, bool json) {
-  if (config.run.out.empty())
-    config.run.out = resume ? default_folder(config.run.recipe) : new_folder(config.run.recipe);
-  DeviceContext& device = open_device(config.run.device, true);
-  const train::StallWatch watch(
-      train::stall_limit(), [&device] { return progress_of(device); },
-      [&device](double seconds) { end_stalled(device, seconds); });
-  checks::self_test(device);
-  const std::unique_ptr<train::Task> task = train::make_task(config, device);
-  for (const std::string& remark : task->remarks()) print_error("heddle: {}\n", one_line(remark));
-  std::optional<train::RunFolder>
-      folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing
-  train::Trainer trainer(*task, config, device);
-  trainer.write_to(folder.emplace(config.run.out, resume));
-  if (json) {
-    trainer.add(std::make_shared<train::MetricsLines>([](const std::string& line) { print_out(line + '\n'); }));
-  } else {
-    trainer.add(std::make_shared<TrainReport>());
+int run_training(train::Config config, bool resume, bool json, const std::string& mesh) {
+  if (is_launched()) keep_to_own_processors();
+  const std::unique_ptr<distributed::World> world = distributed::open_world();
+  std::optional<LauncherWatch> launcher;
+  if (is_launched() && world->rank() == 0) launcher.emplace(asked_to_end);
+  try {
+    return train_as_rank(std::move(config), resume, json, mesh, *world);
+  } catch (const distributed::MismatchError&) {
+    end_rank(*world, false);
+    throw;
+  } catch (const distributed::CommunicationError&) {
+    end_rank(*world, true);
+    throw;
+  } catch (...) {
+    end_rank(*world, false);
+    throw;
   }
-  if (resume) {
-    for (const std::string& remark : trainer.resume()) print_error("heddle: {}\n", one_line(remark));
-  }
-  running = &trainer;
-  const InterruptScope on_interrupt(interrupt_run);
-  const train::Outcome outcome = trainer.run();
-  running = nullptr;
-  return outcome == train::Outcome::interrupted ? InterruptScope::exit_code() : 0;
 }
 
 namespace {
@@ -102,8 +187,9 @@ void add_train(Cli& cli) {
   add_json_option(*command, options->json);
   command->footer(fmt::format("{}\nExample:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first",
                               about_interrupts));
-  command->callback(
-      [options, &cli] { cli.exit_code = run_training(options->config(), options->resume, options->json); });
+  command->callback([options, &cli] {
+    cli.exit_code = run_training(options->config(), options->resume, options->json, options->mesh);
+  });
 }
 
 void add_resume(Cli& cli) {

@@ -32,6 +32,8 @@ void TrainCommand::add_to(CLI::App& command) {
           fmt::format("Network of image-classifier, the same as --set model.name=NAME: {}", fmt::join(names, ", ")))
       ->type_name("NAME")
       ->group("model");
+  command.add_option("--mesh", mesh, "What the ranks of a launch share, e.g. dp=4: each batch; default: all ranks do")
+      ->type_name("AXES");
   options.add_to(command);
 }
 

@@ -9,6 +9,7 @@ namespace heddle::tools {
 
 struct TrainCommand {
   std::string recipe, model;
+  std::string mesh;  // of ranks
   ConfigOptions options;
   bool resume = false, json = false;
 
@@ -21,7 +22,9 @@ struct TrainCommand {
 // "runs/<recipe>": where a run without --out is resumed, and begins where nothing is there yet.
 std::string default_folder(const std::string& recipe);
 
-// Trains as the configuration says, into its folder, and prints how it goes; the process's exit code.
-int run_training(train::Config config, bool resume, bool json);
+// Trains as the configuration says, into its folder, and prints how it goes; the process's exit code. Of ranks that a
+// launcher started each trains on its part of the batches, and the first one writes and prints. `mesh`: "dp=4"; empty:
+// all ranks share batches.
+int run_training(train::Config config, bool resume, bool json, const std::string& mesh = "");
 
 }  // namespace heddle::tools

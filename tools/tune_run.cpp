@@ -31,8 +31,6 @@ constexpr double least_win = 1.03;
 // What a winner may cost in another case of the same key.
 constexpr double least_shared = 0.98;
 
-bool interrupted() { return InterruptScope::caught(); }
-
 struct Finding {
   TuningKey key;
   std::string place;  // the case
@@ -46,7 +44,7 @@ class Tuner {
   Tuner(const TuneRequest& request, const std::string& device)
       : request_(request),
         info_(open_device(device, true).info()),
-        worker_(info_.id, {120, request.time_limit}, interrupted),
+        worker_(info_.id, {120, request.time_limit}, InterruptScope::caught),
         terminal_(!request.json && os::is_terminal(os::Stream::output)),
         start_(Clock::now()) {
     if (info_.caps.target == Target::none)
@@ -60,7 +58,7 @@ class Tuner {
   }
 
   void run() {
-    for (at_ = 0; at_ < request_.cases.size() && !interrupted(); ++at_) tune_case(request_.cases[at_]);
+    for (at_ = 0; at_ < request_.cases.size() && !InterruptScope::caught(); ++at_) tune_case(request_.cases[at_]);
     verify();
     erase();
   }
@@ -91,7 +89,7 @@ class Tuner {
     std::erase_if(uses, [&](const TuningUse& use) { return !wanted(use.key); });
     // What is left of the budget, in equal parts.
     const double share = std::max(0.0, request_.budget - elapsed()) / static_cast<double>(request_.cases.size() - at_);
-    for (size_t u = 0; u < uses.size() && !interrupted(); ++u) {
+    for (size_t u = 0; u < uses.size() && !InterruptScope::caught(); ++u) {
       done_.push_back(uses[u].key);
       tune_key(uses[u], share / static_cast<double>(uses.size()));
     }
@@ -115,9 +113,9 @@ class Tuner {
       return trial;
     };
     constexpr int least = 3;  // also when the machine was so busy that the budget is gone
-    input.stop = [&] { return interrupted() || (tried >= least && elapsed() > end); };
+    input.stop = [&] { return InterruptScope::caught() || (tried >= least && elapsed() > end); };
     Finding found{use.key, place_, at_, bench::search(input), false};
-    if (interrupted()) return;
+    if (InterruptScope::caught()) return;
     bench::Trial& trial = found.search.trial;
     if (trial.ratio > 1) {
       trial = worker_.trial(use.key, found.search.best, true);
@@ -129,7 +127,7 @@ class Tuner {
       found.kept = again.status == bench::Trial::Status::ok && again.ratio > least_win;
       if (again.ratio < trial.ratio) trial = again;
     }
-    if (interrupted()) return;
+    if (InterruptScope::caught()) return;
     store(found);
     report(found);
     if (found.kept) winners_.push_back(found);
@@ -138,9 +136,9 @@ class Tuner {
   // Several cases may share a key: a winner that was found with one must not harm another.
   void check_winner(const TuningKey& key, double least) {
     const auto found = std::find_if(winners_.begin(), winners_.end(), [&](const Finding& f) { return f.key == key; });
-    if (found == winners_.end() || interrupted()) return;
+    if (found == winners_.end() || InterruptScope::caught()) return;
     const bench::Trial trial = worker_.trial(key, found->search.best, true);
-    if (interrupted() || (trial.status == bench::Trial::Status::ok && trial.ratio >= least)) return;
+    if (InterruptScope::caught() || (trial.status == bench::Trial::Status::ok && trial.ratio >= least)) return;
     Finding refused = *found;
     winners_.erase(found);
     refused.kept = false;
@@ -154,7 +152,7 @@ class Tuner {
   void verify() {
     const std::vector<Finding> all = winners_;
     for (const Finding& f : all) {
-      if (interrupted()) return;
+      if (InterruptScope::caught()) return;
       place_ = f.place;
       show("verified");
       try {
@@ -262,7 +260,7 @@ int run_tuner(const TuneRequest& request) {
   const InterruptScope on_interrupt;
   const os::IgnoredPipes a_dead_worker_is_seen_by_its_answer;
   for (const std::string& device : request.devices) {
-    if (interrupted()) break;
+    if (InterruptScope::caught()) break;
     Tuner(request, device).run();
   }
   return InterruptScope::exit_code();

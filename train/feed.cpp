@@ -11,7 +11,14 @@ using Clock = DeviceWatch::Clock;
 
 namespace {
 
-data::Loader make_loader(const TrainingData& data, const Config& c) {
+// Accumulated parts follow each other in what is loaded: as many examples of each as the rank takes of one.
+data::BatchPart part_of_rank(const Config& c, const Replicas* replicas) {
+  if (replicas == nullptr) return {};
+  const data::BatchPart part = replicas->part_of(c.training.batch);
+  return {part.first * c.training.accumulate, part.size * c.training.accumulate};
+}
+
+data::Loader make_loader(const TrainingData& data, const Config& c, const Replicas* replicas) {
   if (c.data.workers < 0 || c.data.workers > 1024)
     throw ValueError(fmt::format("[train] {} workers; expected 0 to 1024", c.data.workers));
   const auto seed = static_cast<uint64_t>(c.run.seed);
@@ -19,6 +26,7 @@ data::Loader make_loader(const TrainingData& data, const Config& c) {
                                     .workers = static_cast<int>(c.data.workers),
                                     .prefetch = c.data.prefetch,
                                     .seed = seed,
+                                    .part = part_of_rank(c, replicas),
                                     .collate = data.collate,
                                     .transforms = data.transforms};
   if (data.stream) return {data.stream, options};
@@ -36,8 +44,9 @@ data::Loader make_loader(const TrainingData& data, const Config& c) {
 
 }  // namespace
 
-Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device, DeviceWatch& watch)
-    : device_(device), watch_(watch), loader_(make_loader(data, c)) {}
+Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device, DeviceWatch& watch,
+           const Replicas* replicas)
+    : device_(device), watch_(watch), loader_(make_loader(data, c, replicas)) {}
 
 void Feed::start(const data::Loader::Position& position) {
   if (started_) finished_ = report();
@@ -100,7 +109,7 @@ std::vector<Tensor> first_batch(const TrainingData& data, const Config& config, 
   Config one = config;
   one.data.workers = 0;
   one.training.accumulate = 1;
-  data::Loader loader = make_loader(data, one);
+  data::Loader loader = make_loader(data, one, nullptr);
   data::Sample batch;
   return loader.next(batch) ? data::to_tensors(batch, device) : std::vector<Tensor>();
 }

@@ -9,6 +9,7 @@
 
 #include "heddle/data/loader.h"
 #include "heddle/train/config.h"
+#include "heddle/train/replicas.h"
 #include "heddle/train/task.h"
 #include "heddle/train/throughput.h"
 
@@ -16,8 +17,10 @@ namespace heddle::train {
 
 class Feed {
  public:
-  // `watch` is asked to look at the device while the loop waits; it has to outlive the feed.
-  Feed(const TrainingData& data, const Config& config, DeviceContext& device, DeviceWatch& watch);
+  // `watch` is asked to look at the device while the loop waits; it has to outlive the feed. With `replicas`, which may
+  // be null, a batch is this rank's part of it.
+  Feed(const TrainingData& data, const Config& config, DeviceContext& device, DeviceWatch& watch,
+       const Replicas* replicas = nullptr);
 
   // -1 for a stream.
   int64_t batches_per_epoch() const { return loader_.batches(); }

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "heddle/core/base/error.h"
@@ -15,6 +17,7 @@
 #include "heddle/core/base/hash.h"
 #include "heddle/core/base/path.h"
 #include "heddle/core/base/system/library.h"
+#include "heddle/train/task.h"
 
 namespace heddle::train {
 namespace {
@@ -51,6 +54,17 @@ uint64_t hash_file(const fs::path& path, uint64_t whole_bytes) {
   return hash;
 }
 
+constexpr int stream_examples = 16;
+
+uint64_t hash_of(const data::Sample& example) {
+  uint64_t hash = example.size();
+  for (const data::Array& array : example) {
+    hash = hash_combine(hash, hash_string(fmt::format("{} {}", name_of(array.dtype), array.shape.str())));
+    hash = hash_combine(hash, hash_bytes(array.bytes.data(), array.bytes.size()));
+  }
+  return hash;
+}
+
 }  // namespace
 
 std::string code_fingerprint() {
@@ -71,6 +85,28 @@ std::string data_fingerprint(const std::string& path) {
   for (const fs::path& file : files)
     hash = hash_combine(hash_combine(hash, hash_string(file.lexically_relative(path).string())),
                         hash_file(file, large_bytes));
+  return hex64(hash);
+}
+
+std::string data_fingerprint(const TrainingData& data) {
+  uint64_t hash = hash_string(data.name);
+  if (data.stream) {
+    const std::unique_ptr<data::SampleStream> examples = data.stream->open(0);
+    for (int i = 0; i < stream_examples; ++i) {
+      const std::optional<data::Sample> example = examples->next();
+      if (!example) break;
+      hash = hash_combine(hash, hash_of(*example));
+    }
+    return hex64(hash);
+  }
+  const auto size = static_cast<uint64_t>(data.dataset->size());
+  hash = hash_combine(hash, size);
+  const uint64_t count = std::min<uint64_t>(size, blocks);
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t at = count < 2 ? 0 : i * ((size - 1) / (count - 1)) + i * ((size - 1) % (count - 1)) / (count - 1);
+    data::Random random(0, 0, at);
+    hash = hash_combine(hash, hash_of(data.dataset->get(static_cast<int64_t>(at), random)));
+  }
   return hex64(hash);
 }
 

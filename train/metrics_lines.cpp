@@ -1,10 +1,12 @@
 #include "heddle/train/metrics_lines.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <variant>
 
 #include "heddle/core/device/context.h"
+#include "heddle/train/replicas.h"
 #include "heddle/train/trainer.h"
 
 namespace heddle::train {
@@ -106,6 +108,14 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
   if (t.step() > t.first_step()) event["loss"] = t.last_loss();
   for (const Figure& figure : t.task().figures())
     std::visit([&](const auto& value) { event[figure.name] = value; }, figure.value);
+  if (const Replicas* ranks = t.replicas()) {
+    event["ranks"] = ranks->size();
+    event["mesh"] = ranks->mesh();
+    event["bytes_sent_per_step"] =
+        ranks->bytes_sent() / static_cast<uint64_t>(std::max<int64_t>(1, t.step() - t.first_step()));
+    event["communication_hidden"] = 0;  // an update waits for its sums
+    event["parameters_sha256"] = parameters_sha256(t.task().model());
+  }
   if (t.config().checkpoint.use_best) event["model_step"] = t.model_step();
   if (!t.checkpoint_path().empty()) event["checkpoint"] = t.checkpoint_path();
   sink_(line_of(event));

@@ -18,6 +18,8 @@
 #include "heddle/nn/average.h"
 #include "heddle/train/config.h"
 #include "heddle/train/optimizers.h"
+#include "heddle/train/replicas.h"
+#include "heddle/train/shared_gradients.h"
 #include "heddle/train/task.h"
 
 namespace heddle::train {
@@ -26,15 +28,25 @@ class TrainingStep {
  public:
   static constexpr int64_t window = 50;  // updates that fit between two take()s
 
-  // `average` may be null.
+  // `average` may be null, and `replicas`, the ranks that share each batch.
   TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config,
-               DeviceContext& device);
+               DeviceContext& device, Replicas* replicas = nullptr);
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
   // One update by a batch of training.batch * training.accumulate examples. `keep` copies its gradients first, for
   // gradients().
   void submit(const std::vector<Tensor>& batch, bool keep = false);
+
+  // What ranks ask for; what one does all do.
+  struct Wishes {
+    bool stop = false, interrupt = false;
+  };
+  // The same of a batch's part on each rank: gradients are averaged between, which waits for all. Gives what any rank
+  // asked for.
+  Wishes submit_part(const std::vector<Tensor>& part, bool keep, const Wishes& mine);
+  // Parameters and floating buffers become the first rank's.
+  void follow_first();
   // Of the last update that kept them, before clipping (under a loss scale: of the scaled loss), in the order of the
   // model's parameters.
   const std::vector<Tensor>& gradients() const { return gradients_; }
@@ -60,6 +72,11 @@ class TrainingStep {
   Tensor forward(const std::vector<Tensor>& batch);
   Tensor differentiate(const std::vector<Tensor>& batch);
   void record(const std::vector<Tensor>& batch, int64_t keeping);
+  Tensor record_part(const std::vector<Tensor>& part);
+  void record_update(const Tensor& means, int64_t keeping);
+  void update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping);
+  void prepare_gradients();
+  std::vector<float> shared_means(const std::vector<Tensor>& part, const Wishes& mine, Wishes& all);
   void keep_gradients();
   void keep(Tensor& list, const Tensor& value);
 
@@ -76,6 +93,12 @@ class TrainingStep {
   std::vector<Tensor> figures_;  // (window) each
   std::vector<Tensor> gradients_;
   std::function<void(const std::vector<Tensor>& batch, int64_t keeping)> compiled_;
+  Replicas* replicas_;
+  SharedGradients shared_;
+  std::function<Tensor(const std::vector<Tensor>& part)> compiled_part_;
+  std::function<void(const Tensor& means, int64_t keeping)> compiled_update_;
+  std::function<Tensor()> compiled_weights_;
+  std::function<void(const Tensor& weights)> compiled_follow_;
 };
 
 }  // namespace heddle::train

@@ -13,7 +13,7 @@
 namespace heddle::train {
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // What is read of one tensor.
 struct Counted {
@@ -25,7 +25,7 @@ struct Counted {
 Counted record(const Tensor& tensor, int64_t parts) {
   const Tensor x = reshape(tensor.dtype() == DType::f64 ? tensor : cast(tensor, DType::f32), {-1});
   const Tensor finite = isfinite(x), kept = where(finite, x, 0.0);
-  const Tensor low = min(where(finite, x, infinite)), high = max(where(finite, x, -infinite));
+  const Tensor low = min(where(finite, x, infinity)), high = max(where(finite, x, -infinity));
   const Tensor width = high * 0.5 - low * 0.5;  // halves do not overflow
   const Tensor place = where(width > 0.0, (x * 0.5 - low * 0.5) / width, 0.5);
   return {stack({low, high, sum(kept), sum(square(kept))}, 0), histogram(where(finite, place, -1.0), parts, 0, 1)};

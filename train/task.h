@@ -88,6 +88,9 @@ class Task {
   virtual const TrainingData& training() const = 0;
   // The mean loss over a batch as the loader gives it, rank 0, with gradients.
   virtual Tensor loss(const std::vector<Tensor>& batch) = 0;
+  // Whether every example has the same weight in it: then the means of equal parts of a batch make up its mean, and
+  // ranks may share batches.
+  virtual bool loss_weighs_examples_alike() const { return true; }
   // Names of what loss() finds besides, which lines of steps show; always the same ones.
   virtual std::vector<std::string> names_of_step() const { return {}; }
   // What the last loss() found: rank 0, without gradients, in the order of the names. Not asked for where an update is

@@ -11,17 +11,21 @@
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
 #include "heddle/core/base/median.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/functions/random/generator.h"
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/data/image_file.h"
 #include "heddle/io/atomic_file.h"
 #include "heddle/train/checkpoint.h"
+#include "heddle/train/compare_ranks.h"
 #include "heddle/train/early_stopping.h"
 #include "heddle/train/feed.h"
 #include "heddle/train/metrics_lines.h"
 #include "heddle/train/not_finite.h"
+#include "heddle/train/replicas.h"
 #include "heddle/train/run_state.h"
 #include "heddle/train/step.h"
 #include "heddle/train/tensorboard.h"
@@ -32,6 +36,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double window_seconds = 0.1;
+constexpr int64_t shared_window = 10;  // updates; each is waited for anyway
 
 // While it lives, the model is in evaluation mode and holds the averaged parameters.
 class EvaluationScope {
@@ -97,6 +102,7 @@ struct Trainer::State {
   Task& task;
   const Config config;
   DeviceContext& device;
+  Replicas* replicas;           // may be null
   RunFolder* folder = nullptr;  // may stay null
   DeviceWatch watch;
   Feed feed;
@@ -113,6 +119,7 @@ struct Trainer::State {
   int64_t first_step = 0;               // where this process began
   std::atomic<bool> interrupted{false};
   bool stopped = false;
+  TrainingStep::Wishes agreed;  // of all ranks
   std::string checkpoint_path;  // of the latest
   Evaluation evaluation, tested;
   int64_t evaluated_at = -1, saved_at = -1;
@@ -127,13 +134,14 @@ struct Trainer::State {
   int64_t windows = 0;
   double kernels_per_step = 0, training_seconds = 0, last_loss = 0;
 
-  State(Trainer& trainer, Task& t, const Config& c, DeviceContext& d)
+  State(Trainer& trainer, Task& t, const Config& c, DeviceContext& d, Replicas* r)
       : self(trainer),
         task(t),
         config(c),
         device(d),
+        replicas(r),
         watch(d),
-        feed(t.training(), c, d, watch),
+        feed(t.training(), c, d, watch, r),
         steps_per_epoch(checked_steps_per_epoch(feed, t.training(), c)),
         total_steps(steps_of_run(c, steps_per_epoch)),
         eval_every(evaluation_interval(c, steps_per_epoch)),
@@ -146,7 +154,11 @@ struct Trainer::State {
         average(c.training.ema > 0
                     ? std::optional<nn::ExponentialAverage>(std::in_place, t.model().parameters(), c.training.ema)
                     : std::nullopt),
-        training_step(t, optimizers, average ? &*average : nullptr, c, d) {
+        training_step(t, optimizers, average ? &*average : nullptr, c, d, r) {
+    if (replicas != nullptr && !task.loss_weighs_examples_alike())
+      throw ValueError(fmt::format("[train] the loss of {} weighs examples differently: ranks cannot share its batches",
+                                   config.run.recipe));
+    if (replicas != nullptr) compare_ranks(*replicas, config, task, device);
     if (c.training.early_stop > 0) callbacks.push_back(std::make_shared<EarlyStopping>(c.training.early_stop));
   }
 
@@ -167,7 +179,11 @@ struct Trainer::State {
   int64_t last_step() const {
     return config.training.limit_steps > 0 ? std::min(config.training.limit_steps, total_steps) : total_steps;
   }
-  bool ending() const { return step >= last_step() || stopped || interrupted; }
+  // What one rank is told ends nothing before all know it.
+  bool is_stopped() const { return replicas != nullptr ? agreed.stop : stopped; }
+  bool is_interrupted() const { return replicas != nullptr ? agreed.interrupt : interrupted.load(); }
+  bool ending() const { return step >= last_step() || is_stopped() || is_interrupted(); }
+  bool leads() const { return replicas == nullptr || replicas->leads(); }
 
   RunState run_state() { return {task, optimizers, average ? &*average : nullptr, plateau.get(), callbacks}; }
 
@@ -180,7 +196,9 @@ struct Trainer::State {
     window_start = Clock::now();
     watch.open();
   }
+  // By the clock ranks would end theirs, and fail, at different steps.
   bool window_is_full() const {
+    if (replicas != nullptr) return training_step.open() >= shared_window;
     return training_step.open() >= TrainingStep::window || seconds_since(window_start) >= window_seconds;
   }
 
@@ -221,6 +239,7 @@ struct Trainer::State {
       bad = not_finite(record);
     }
     tell([&](Callback& c) { c.on_steps(self, records); });
+    if (!bad.empty() && !leads()) replicas->wait_for_first();  // who says the same
     if (!bad.empty()) stop_at(bad, records.back().step, origin(window_batches[records.size() - 1]));
   }
 
@@ -240,7 +259,7 @@ struct Trainer::State {
   // without a norm did not, and those of the last checkpoint are nearest. A fault of this look hides nothing.
   std::string origin(const data::Loader::Position& position) {
     try {
-      if (!first_not_finite(task.model().named_parameters()).empty() && !checkpoint_path.empty()) {
+      if (!first_not_finite(task.model().named_parameters()).empty() && !checkpoint_path.empty() && folder != nullptr) {
         checkpoints->wait();
         restore_weights(load_latest_checkpoint(folder->checkpoints(), &device).value().checkpoint, run_state());
       }
@@ -270,7 +289,10 @@ struct Trainer::State {
     try {
       feed.next(batch);
       watch.submitting();
-      training_step.submit(batch, keep);
+      if (replicas != nullptr)
+        agreed = training_step.submit_part(batch, keep, {stopped, interrupted});
+      else
+        training_step.submit(batch, keep);
       watch.submitted();
       feed.fetch();
     } catch (const NumericError& error) {
@@ -293,8 +315,9 @@ struct Trainer::State {
       const bool within = step < last_step();  // the last step is followed by both
       const bool evaluate_now = evaluating && within && step % eval_every == 0;
       const bool sample_now = evaluating && config.log.sample_every > 0 && step % config.log.sample_every == 0;
+      // Ranks without a folder see the same windows.
       const bool save_now =
-          folder != nullptr && within &&
+          (folder != nullptr || replicas != nullptr) && within &&
           (config.checkpoint.every > 0 ? step % config.checkpoint.every == 0 : step % eval_every == 0);
       if (evaluate_now || sample_now || save_now || step == end || window_is_full()) close_window();
       if (evaluate_now) evaluate();
@@ -330,10 +353,15 @@ struct Trainer::State {
 
   void evaluate() {
     evaluation = measured([&] { return task.evaluate(config.data.limit_test); });
+    if (replicas != nullptr) evaluation.loss = replicas->of_first(evaluation.loss);  // what decisions are taken by
     evaluated_at = step;
-    if (!std::isfinite(evaluation.loss)) stop_at(became("the loss", evaluation.loss), step, origin_of_evaluation());
+    if (!std::isfinite(evaluation.loss)) {
+      if (!leads()) replicas->wait_for_first();
+      stop_at(became("the loss", evaluation.loss), step, origin_of_evaluation());
+    }
     if (plateau) plateau->observe(evaluation.loss);
     tell([&](Callback& c) { c.on_evaluate(self, evaluation); });
+    if (replicas != nullptr) agreed.stop = replicas->any(stopped || agreed.stop);
     if (config.log.sample_every == 0) generate();
   }
 
@@ -342,7 +370,13 @@ struct Trainer::State {
     if (tested.examples > 0) tell([&](Callback& c) { c.on_test(self, tested); });
   }
 
+  // Of several ranks the first one makes it; all go on with the same random numbers.
   void generate() {
+    if (leads()) generate_here();
+    if (replicas != nullptr) default_generator().offset = replicas->of_first(default_generator().offset);
+  }
+
+  void generate_here() {
     Generated made = measured([&] { return task.generate(); });
     if (made.empty()) return;
     if (folder != nullptr && !made.image.bytes.empty()) {
@@ -355,7 +389,7 @@ struct Trainer::State {
 
   // The window is closed, so every loss so far was finite.
   void save_checkpoint() {
-    if (saved_at == step) return;
+    if (saved_at == step || folder == nullptr) return;
     const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
     checkpoint_path = checkpoints->save(step, checkpoint_of(run_state(), config, {step, feed.position()}), score);
     saved_at = step;
@@ -380,14 +414,13 @@ struct Trainer::State {
     metadata["config"] = config.str();
     EvaluationScope scope(task.model(), average);
     train::save_checkpoint(self.model_path(), {task.model().state_dict(), metadata});
-    if (!interrupted) task.write_beside(folder->path());
+    if (!is_interrupted()) task.write_beside(folder->path());
     scope.end();
   }
 
-  std::vector<std::string> resume() {
-    if (folder == nullptr) throw ValueError("[train] there is no folder to resume from");
-    std::optional<LatestCheckpoint> latest = load_latest_checkpoint(folder->checkpoints(), &device);
-    if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", folder->path())};
+  std::vector<std::string> resume(const std::string& path) {
+    std::optional<LatestCheckpoint> latest = load_latest_checkpoint(path + "/checkpoints", &device);
+    if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", path)};
     const Place place = restore(latest->checkpoint, latest->path, run_state(), config);
     step = place.step;
     stream_begin = place.stream;
@@ -400,6 +433,15 @@ struct Trainer::State {
     return latest->broken;
   }
 
+  // From here on ranks differ in chance alone.
+  void begin_with_others() {
+    replicas->require_equal("checkpoints", fmt::format("{}", step));
+    if (replicas->mixed()) training_step.follow_first();
+    replicas->require_equal("weights", parameters_sha256(task.model()));
+    if (!leads())
+      default_generator().seed = hash_combine(default_generator().seed, static_cast<uint64_t>(replicas->rank()));
+  }
+
   Outcome run(bool evaluating) {
     if (folder != nullptr) {
       folder->write_config(config);
@@ -410,31 +452,39 @@ struct Trainer::State {
     first_step = step;
     run_start = Clock::now();
     device.reset_peak_memory();
+    if (replicas != nullptr) begin_with_others();
     tell([&](Callback& c) { c.on_train_start(self); });
     for (int64_t epoch = step / steps_per_epoch; !ending(); ++epoch) run_epoch(epoch, evaluating);
+    if (replicas != nullptr) replicas->require_equal("weights after the last update", parameters_sha256(task.model()));
     model_step = step;
-    if (!interrupted && evaluating) {
+    if (!is_interrupted() && evaluating) {
       if (evaluated_at != step) evaluate();
       if (config.checkpoint.use_best && folder != nullptr) take_best();
-      test();
+      if (leads()) test();
     }
     if (folder != nullptr) {
       save_checkpoint();
       save_model();
       checkpoints->wait();
     }
-    const Outcome outcome = interrupted ? Outcome::interrupted : stopped ? Outcome::stopped : Outcome::finished;
+    const Outcome outcome = is_interrupted() ? Outcome::interrupted
+                            : is_stopped()   ? Outcome::stopped
+                                             : Outcome::finished;
     tell([&](Callback& c) { c.on_train_end(self, outcome); });
     return outcome;
   }
 };
 
-Trainer::Trainer(Task& task, const Config& config, DeviceContext& device)
-    : state_(std::make_unique<State>(*this, task, config, device)) {}
+Trainer::Trainer(Task& task, const Config& config, DeviceContext& device, Replicas* replicas)
+    : state_(std::make_unique<State>(*this, task, config, device, replicas)) {}
 Trainer::~Trainer() = default;
 void Trainer::write_to(RunFolder& folder) { state_->write_to(folder); }
 void Trainer::add(std::shared_ptr<Callback> callback) { state_->callbacks.push_back(std::move(callback)); }
-std::vector<std::string> Trainer::resume() { return state_->resume(); }
+std::vector<std::string> Trainer::resume() {
+  if (state_->folder == nullptr) throw ValueError("[train] there is no folder to resume from");
+  return state_->resume(state_->folder->path());
+}
+std::vector<std::string> Trainer::resume(const std::string& folder) { return state_->resume(folder); }
 Outcome Trainer::run(bool evaluate) { return state_->run(evaluate); }
 void Trainer::stop() { state_->stopped = true; }
 void Trainer::interrupt() noexcept { state_->interrupted = true; }
@@ -456,6 +506,7 @@ double Trainer::last_loss() const { return state_->last_loss; }
 const Evaluation& Trainer::evaluation() const { return state_->evaluation; }
 const Evaluation& Trainer::tested() const { return state_->tested; }
 int64_t Trainer::model_step() const { return state_->model_step; }
+const Replicas* Trainer::replicas() const { return state_->replicas; }
 std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }
 std::string Trainer::model_path() const {
   return state_->folder != nullptr ? state_->folder->file("model.safetensors") : std::string();

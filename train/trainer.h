@@ -42,10 +42,17 @@ struct RunReport {
   Throughput throughput;
 };
 
+class Replicas;
+
 class Trainer {
  public:
-  // The task has to outlive the trainer.
-  Trainer(Task& task, const Config& config, DeviceContext& device);
+  // The task has to outlive the trainer. With `replicas`, which may be null, each rank trains on its part of every
+  // batch and all take the same updates: parameters are the same bits on all of them; where devices differ they are
+  // those of the first rank. Files are the first rank's, which evaluates with the others and tests alone. Batch norms
+  // see their rank's part of a batch, random masks are drawn for each rank by itself. Errors besides: ValueError where
+  // ranks differ in options, code, data or weights, and for a task whose loss weighs examples differently; those of
+  // distributed/errors.h.
+  Trainer(Task& task, const Config& config, DeviceContext& device, Replicas* replicas = nullptr);
   ~Trainer();
   // Where the run leaves its files; without a folder there are none. It has to outlive the trainer.
   void write_to(RunFolder& folder);
@@ -53,6 +60,8 @@ class Trainer {
   // Goes on from the folder's newest whole checkpoint, or begins again where there is none yet; what there is to say
   // about that. IoError when all are broken.
   std::vector<std::string> resume();
+  // The same from the folder of a run that another rank writes to.
+  std::vector<std::string> resume(const std::string& folder);
   // `evaluate` false: trains and saves only.
   Outcome run(bool evaluate = true);
 
@@ -80,6 +89,7 @@ class Trainer {
   const Evaluation& tested() const;  // at the end of the run; no examples before it, and for a task without test data
   RunReport report() const;
   // Of the latest checkpoint, empty before it, and of the model; without a folder empty.
+  const Replicas* replicas() const;  // null: this process trains alone
   std::string checkpoint_path() const;
   std::string model_path() const;
 

@@ -14,8 +14,8 @@
 namespace heddle {
 namespace {
 
-constexpr std::array<std::string_view, dtype_count> names = {"f32", "f16", "bf16", "f64", "i8",
-                                                             "u8",  "i32", "i64",  "bool"};
+constexpr std::array<std::string_view, dtype_count> dtype_names = {"f32", "f16", "bf16", "f64", "i8",
+                                                                   "u8",  "i32", "i64",  "bool"};
 constexpr std::array<size_t, dtype_count> sizes = {4, 2, 2, 8, 1, 1, 4, 8, 1};
 
 // Truncates toward zero and wraps modulo 2^64; NaN and infinities give 0. A plain conversion would be undefined
@@ -44,13 +44,13 @@ void write_as(void* data, size_t i, T value) {
 }  // namespace
 
 size_t size_of(DType t) { return sizes[static_cast<size_t>(t)]; }
-std::string_view name_of(DType t) { return names[static_cast<size_t>(t)]; }
+std::string_view name_of(DType t) { return dtype_names[static_cast<size_t>(t)]; }
 
 DType parse_dtype(std::string_view name) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) return static_cast<DType>(i);
+  for (size_t i = 0; i < dtype_names.size(); ++i) {
+    if (dtype_names[i] == name) return static_cast<DType>(i);
   }
-  throw ValueError(fmt::format("[dtype] unknown dtype '{}'; known: {}", name, fmt::join(names, ", ")));
+  throw ValueError(fmt::format("[dtype] unknown dtype '{}'; known: {}", name, fmt::join(dtype_names, ", ")));
 }
 
 bool is_float(DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::f64; }

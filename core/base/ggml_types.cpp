@@ -43,7 +43,7 @@ constexpr std::array<float, 16> levels = {-1.0F,
                                           1.0F};
 
 // By number; empty for numbers that are no longer given.
-constexpr std::array<std::string_view, 42> names = {
+constexpr std::array<std::string_view, 42> ggml_names = {
     "F32",   "F16",    "Q4_0",  "Q4_1", "",     "",        "Q5_0",   "Q5_1",    "Q8_0",  "Q8_1",   "Q2_K",
     "Q3_K",  "Q4_K",   "Q5_K",  "Q6_K", "Q8_K", "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S",
     "IQ2_S", "IQ4_XS", "I8",    "I16",  "I32",  "I64",     "F64",    "IQ1_M",   "BF16",  "",       "",
@@ -181,7 +181,7 @@ const GgmlBlock& block_of(GgmlType type) {
 }
 
 std::string ggml_type_name(uint32_t number) {
-  if (number < names.size() && !names[number].empty()) return std::string(names[number]);
+  if (number < ggml_names.size() && !ggml_names[number].empty()) return std::string(ggml_names[number]);
   return fmt::format("type {}", number);
 }
 

@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/dialect/builtin_files.h"
 
 namespace heddle {
 namespace {
-
-bool starts_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool in_name(char c) { return starts_name(c) || is_digit(c); }
 
 struct Section {
   Identifiers names;  // empty: always taken
@@ -69,10 +66,10 @@ size_t number_length(std::string_view s) {
   size_t i = 0;
   if (i < s.size() && (s[i] == '-' || s[i] == '+')) ++i;
   const size_t first = i;
-  while (i < s.size() &&
-         (in_name(s[i]) || s[i] == '.' || ((s[i] == '-' || s[i] == '+') && (s[i - 1] == 'e' || s[i - 1] == 'E'))))
+  while (i < s.size() && (continues_name(s[i]) || s[i] == '.' ||
+                          ((s[i] == '-' || s[i] == '+') && (s[i - 1] == 'e' || s[i - 1] == 'E'))))
     ++i;
-  return i > first && (is_digit(s[first]) || s[first] == '.') ? i : 0;
+  return i > first && (is_ascii_digit(s[first]) || s[first] == '.') ? i : 0;
 }
 
 }  // namespace
@@ -88,8 +85,8 @@ Identifiers identifiers(std::string_view text) {
   Identifiers found;
   for (size_t i = 0; i < text.size();) {
     size_t end = i + 1;
-    if (in_name(text[i])) {
-      while (end < text.size() && in_name(text[end])) ++end;
+    if (continues_name(text[i])) {
+      while (end < text.size() && continues_name(text[end])) ++end;
       if (starts_name(text[i])) found.emplace(text.substr(i, end - i));
     }
     i = end;
@@ -122,7 +119,7 @@ std::string glsl_literals(std::string_view text) {
   size_t done = 0;
   for (size_t i = 0; i + 4 < text.size(); ++i) {
     const std::string_view word = text.substr(i, 4);
-    if ((word != "F64(" && word != "I64(") || (i > 0 && in_name(text[i - 1]))) continue;
+    if ((word != "F64(" && word != "I64(") || (i > 0 && continues_name(text[i - 1]))) continue;
     const size_t start = i + 4;
     const size_t length = number_length(text.substr(start));
     if (length == 0 || start + length >= text.size() || text[start + length] != ')') continue;

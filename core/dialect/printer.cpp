@@ -274,7 +274,9 @@ struct Printer {
       shared("  __local ", " __attribute__((aligned(16)))");
     } else {
       const uint32_t count = s.group[0] * s.group[1] * s.group[2];
-      out += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) heddle_kernel({}) {{\n", count, arguments);
+      const std::string resident = value_of(s, resident_define, "0");
+      out += fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) heddle_kernel({}) {{\n", count,
+                         resident == "0" ? "" : ", " + resident, arguments);
       const std::string qualifier = fmt::format("__shared__ __align__({}) ", swizzled_ ? 1024 : 16);
       shared_bytes(s) > static_shared_bytes ? dynamic_shared(qualifier) : shared("  " + qualifier, "");
     }

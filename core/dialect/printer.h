@@ -23,6 +23,9 @@ inline constexpr const char* half_bits_define = "HALF_BITS";
 // With this one, a `let` of a file's header, a lane holds so many values that a subgroup has the fewest lanes
 // (PrintOptions::subgroup_lanes).
 inline constexpr const char* many_values_define = "MANY_VALUES";
+// With this one above 0, a tunable, CUDA's compiler leaves each group so few registers that a compute unit holds so
+// many groups.
+inline constexpr const char* resident_define = "RESIDENT";
 
 // How the printed GLSL sees the buffers of a kernel.
 std::vector<BufferSlot> descriptors(const KernelSource& source, const PrintOptions& options);

@@ -19,6 +19,9 @@ struct GeneratedSpace {
 };
 const std::vector<GeneratedSpace>& generated_spaces() {
   static const std::vector<GeneratedSpace> rows = {
+      {"conv_parts",
+       {{"PARTS", 1, {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, "partial sums along channels or pixels"}},
+       ""},
       {"elementwise",
        {{"CHUNK", 4096, {1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144}, "elements of a unit of work"},
         {"STREAM", 0, {0, 1}, "results go past the caches"},
@@ -26,7 +29,8 @@ const std::vector<GeneratedSpace>& generated_spaces() {
         {"TILE_I", 32, {16, 32, 64}, "elements of a tile along the results"},
         {"TILE_Q", 256, {64, 128, 256, 512, 1024, 2048, 4096}, "elements of a unit along the loads"},
         {"LANES", 64, {32, 64, 128, 256}, "lanes of a group"},
-        {"PER_LANE", 1, {1, 2, 4, 8, 16}, "elements of a lane"}},
+        {"PER_LANE", 1, {1, 2, 4, 8, 16}, "elements of a lane"},
+        {"AHEAD", 0, {0, 1}, "a lane reads all its elements before it computes the first"}},
        ""},
       {"matmul_parts", {{"PARTS", 1, {1, 2, 3, 4, 8, 16, 32, 64, 128, 256}, "partial products along k"}}, ""},
       {"rows",
@@ -34,7 +38,8 @@ const std::vector<GeneratedSpace>& generated_spaces() {
         {"BLOCK", 4, {1, 2, 4, 8, 16, 32, 64}, "rows of a unit of work"},
         {"PREFETCH", 1, {0, 1}, "the next row is fetched while this one is computed"},
         {"STREAM", 0, {0, 1}, "results go past the caches"},
-        {"LANES", 32, {8, 16, 32, 64, 128, 256}, "lanes of a group"},
+        {"LANES", 32, {8, 16, 32, 64, 128, 256, 512, 1024}, "lanes of a group"},
+        {"PER_LANE", 1, {1, 2, 4, 8, 16, 32}, "elements of a row that a lane reads at once"},
         {"SUBGROUPS", 1, {0, 1}, "lanes exchange values where they can"}},
        "WIDTH == 1 || WIDTH == 16 || WIDTH == 32 || WIDTH == 64"}};
   return rows;

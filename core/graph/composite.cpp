@@ -8,23 +8,23 @@
 namespace heddle {
 namespace {
 
-thread_local CompositeScope* innermost = nullptr;
+thread_local CompositeScope* inner_composite = nullptr;
 
 }  // namespace
 
-CompositeScope::CompositeScope() : outer_(innermost) { innermost = this; }
-CompositeScope::~CompositeScope() { innermost = outer_; }
-bool CompositeScope::active() { return innermost != nullptr; }
+CompositeScope::CompositeScope() : outer_(inner_composite) { inner_composite = this; }
+CompositeScope::~CompositeScope() { inner_composite = outer_; }
+bool CompositeScope::active() { return inner_composite != nullptr; }
 
 void note_composite(std::string_view name, const Tensor& result, std::initializer_list<const Tensor*> inputs,
                     std::vector<int64_t> ints, double real) {
-  if (!innermost) return;
+  if (!inner_composite) return;
   Composite note{name, result.node(), {}, std::move(ints), real};
   for (const Tensor* input : inputs) {
     note.inputs.push_back(input->defined() ? input->node() : nullptr);
     if (note.inputs.back() == note.result) return;  // the function had nothing to do
   }
-  innermost->notes_.insert_or_assign(note.result.get(), std::move(note));
+  inner_composite->notes_.insert_or_assign(note.result.get(), std::move(note));
 }
 
 }  // namespace heddle

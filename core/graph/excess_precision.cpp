@@ -8,14 +8,14 @@ namespace {
 struct Excess {
   static constexpr const char* variable = "HEDDLE_EXCESS_PRECISION";
 };
-using Switch = DebugSwitch<Excess>;
+using PrecisionSwitch = DebugSwitch<Excess>;
 
 }  // namespace
 
-bool excess_precision() { return Switch::on(); }
-void set_excess_precision(bool on) { Switch::set(on); }
+bool excess_precision() { return PrecisionSwitch::on(); }
+void set_excess_precision(bool on) { PrecisionSwitch::set(on); }
 
-ExcessPrecisionScope::ExcessPrecisionScope(bool on) : before_(Switch::exchange(on ? 1 : 0)) {}
-ExcessPrecisionScope::~ExcessPrecisionScope() { Switch::exchange(before_); }
+ExcessPrecisionScope::ExcessPrecisionScope(bool on) : before_(PrecisionSwitch::exchange(on ? 1 : 0)) {}
+ExcessPrecisionScope::~ExcessPrecisionScope() { PrecisionSwitch::exchange(before_); }
 
 }  // namespace heddle

@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t most = size_t{1} << 20;
+constexpr size_t most_indices = size_t{1} << 20;
 
 struct Entry {
   std::weak_ptr<Storage> storage;
@@ -52,7 +52,7 @@ void purge(Table& t) {
 }  // namespace
 
 void note_host_indices(const StoragePtr& storage, const void* data, size_t count, DType dtype) {
-  if ((dtype != DType::i32 && dtype != DType::i64) || count == 0 || count > most) return;
+  if ((dtype != DType::i32 && dtype != DType::i64) || count == 0 || count > most_indices) return;
   const auto locked = storage->device().lock();
   auto all = std::make_shared<const HostIndices>(dtype == DType::i32 ? read<int32_t>(data, count)
                                                                      : read<int64_t>(data, count));

@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-thread_local BodyTrace* present = nullptr;
+thread_local BodyTrace* traced_body = nullptr;
 
 // `node` over other inputs.
 NodePtr record_again(const Node& node, std::vector<NodePtr> inputs, DeviceContext& device) {
@@ -145,19 +145,19 @@ std::vector<NodePtr> substitute(std::span<const NodePtr> roots, const std::unord
 
 // ---- tracing
 
-BodyTrace::BodyTrace(DeviceContext& device, int64_t length) : device_(device), length_(length), outer_(present) {
-  present = this;
+BodyTrace::BodyTrace(DeviceContext& device, int64_t length) : device_(device), length_(length), outer_(traced_body) {
+  traced_body = this;
 }
 
 BodyTrace::~BodyTrace() { end(); }
 
 void BodyTrace::end() {
-  if (!ended_) present = outer_;
+  if (!ended_) traced_body = outer_;
   marks_.end();
   ended_ = true;
 }
 
-BodyTrace* BodyTrace::current() { return present; }
+BodyTrace* BodyTrace::current() { return traced_body; }
 
 Tensor BodyTrace::argument(const Shape& shape, DType dtype) {
   NodePtr node = make_node_on(device_, ops::loop_arg_op, {}, shape, dtype);

@@ -8,14 +8,14 @@ namespace {
 struct NumberTag {
   static constexpr const char* variable = "HEDDLE_CHECK_NUMBERS";
 };
-using Switch = DebugSwitch<NumberTag>;
+using NumberSwitch = DebugSwitch<NumberTag>;
 
 }  // namespace
 
-bool number_guard() { return Switch::on(); }
-void set_number_guard(bool on) { Switch::set(on); }
+bool number_guard() { return NumberSwitch::on(); }
+void set_number_guard(bool on) { NumberSwitch::set(on); }
 
-NumberGuardScope::NumberGuardScope(bool on) : before_(Switch::exchange(on ? 1 : 0)) {}
-NumberGuardScope::~NumberGuardScope() { Switch::exchange(before_); }
+NumberGuardScope::NumberGuardScope(bool on) : before_(NumberSwitch::exchange(on ? 1 : 0)) {}
+NumberGuardScope::~NumberGuardScope() { NumberSwitch::exchange(before_); }
 
 }  // namespace heddle

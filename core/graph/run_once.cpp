@@ -8,14 +8,14 @@ namespace {
 struct RunOnceTag {
   static constexpr const char* variable = nullptr;  // a decision of the program, not of who starts it
 };
-using Switch = DebugSwitch<RunOnceTag>;
+using RunOnceSwitch = DebugSwitch<RunOnceTag>;
 
 }  // namespace
 
-bool run_once() { return Switch::on(); }
-void set_run_once(bool on) { Switch::set(on); }
+bool run_once() { return RunOnceSwitch::on(); }
+void set_run_once(bool on) { RunOnceSwitch::set(on); }
 
-RunOnceScope::RunOnceScope(bool on) : before_(Switch::exchange(on ? 1 : 0)) {}
-RunOnceScope::~RunOnceScope() { Switch::exchange(before_); }
+RunOnceScope::RunOnceScope(bool on) : before_(RunOnceSwitch::exchange(on ? 1 : 0)) {}
+RunOnceScope::~RunOnceScope() { RunOnceSwitch::exchange(before_); }
 
 }  // namespace heddle

@@ -3,12 +3,12 @@
 namespace heddle {
 namespace {
 
-thread_local Trace* present = nullptr;
+thread_local Trace* traced_step = nullptr;
 
 }  // namespace
 
-Trace::Trace() : before_(present) {
-  present = this;
+Trace::Trace() : before_(traced_step) {
+  traced_step = this;
   __atomic_fetch_add(&trace::active, 1, __ATOMIC_RELAXED);
 }
 
@@ -17,11 +17,11 @@ Trace::~Trace() { end(); }
 void Trace::end() {
   if (ended_) return;
   ended_ = true;
-  present = before_;
+  traced_step = before_;
   __atomic_fetch_sub(&trace::active, 1, __ATOMIC_RELAXED);
 }
 
-Trace* Trace::current() { return present; }
+Trace* Trace::current() { return traced_step; }
 
 void Trace::refuse(std::string why) {
   if (refusal_.empty()) refusal_ = std::move(why);
@@ -39,29 +39,29 @@ namespace trace {
 int active = 0;
 
 void made(const TensorImpl& impl) {
-  if (present) present->made.insert(&impl);
+  if (traced_step) traced_step->made.insert(&impl);
 }
 
 void unmade(const TensorImpl& impl) noexcept {
-  if (present) present->made.erase(&impl);
+  if (traced_step) traced_step->made.erase(&impl);
 }
 
 void derived(const NodePtr& leaf, const NodePtr& from) {
-  if (present) present->derived.emplace(leaf.get(), from);
+  if (traced_step) traced_step->derived.emplace(leaf.get(), from);
 }
 
 void effect(std::function<void()> repeat) {
-  if (present) present->actions.push_back({std::move(repeat), {}});
+  if (traced_step) traced_step->actions.push_back({std::move(repeat), {}});
 }
 
 void source(const NodePtr& leaf, std::function<HostValue()> next) {
-  if (!present) return;
-  present->action_of.emplace(leaf.get(), present->actions.size());
-  present->actions.push_back({{}, std::move(next)});
+  if (!traced_step) return;
+  traced_step->action_of.emplace(leaf.get(), traced_step->actions.size());
+  traced_step->actions.push_back({{}, std::move(next)});
 }
 
 void refuse(const std::string& why) {
-  if (present) present->refuse(why);
+  if (traced_step) traced_step->refuse(why);
 }
 
 }  // namespace trace

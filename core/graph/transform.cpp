@@ -7,7 +7,7 @@ namespace heddle {
 namespace {
 
 thread_local int transforms = 0;
-thread_local ExampleScope* innermost = nullptr;
+thread_local ExampleScope* inner_example = nullptr;
 
 }  // namespace
 
@@ -15,12 +15,12 @@ TransformScope::TransformScope() { ++transforms; }
 TransformScope::~TransformScope() { --transforms; }
 bool TransformScope::active() { return transforms > 0; }
 
-ExampleScope::ExampleScope() : outer_(innermost) { innermost = this; }
-ExampleScope::~ExampleScope() { innermost = outer_; }
-bool ExampleScope::active() { return innermost != nullptr; }
+ExampleScope::ExampleScope() : outer_(inner_example) { inner_example = this; }
+ExampleScope::~ExampleScope() { inner_example = outer_; }
+bool ExampleScope::active() { return inner_example != nullptr; }
 
 void ExampleScope::note_key(const NodePtr& key) {
-  for (ExampleScope* scope = innermost; scope != nullptr; scope = scope->outer_) scope->keys_.push_back(key);
+  for (ExampleScope* scope = inner_example; scope != nullptr; scope = scope->outer_) scope->keys_.push_back(key);
 }
 
 NodePtr make_example(const Node& whole, const Shape& shape) {

@@ -27,14 +27,14 @@ struct Checks {
 Checks& checks() { return of_this_thread<Checks>(); }
 
 // Beyond that, what has been computed is read although nobody looks at a value.
-constexpr size_t most = 256;
+constexpr size_t most_watched = 256;
 
 }  // namespace
 
 void watch(const Tensor& value, Judge judge) {
   Checks& all = checks();
   const bool placeholders = ExampleScope::active() || BodyTrace::current() != nullptr;
-  if (all.list.size() >= most && !placeholders) {
+  if (all.list.size() >= most_watched && !placeholders) {
     evaluate_pending();
     throw_watched();
   }

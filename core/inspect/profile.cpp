@@ -199,7 +199,7 @@ class ProfilerState final : public SpanListener {
       const std::vector<size_t>& kernels = numbers.of(device, t.what.facts);
       Submission submission{device, t.what.submitted, t.times.front().start + by, t.times.front().end + by};
       for (size_t i = 0; i < t.times.size(); ++i) {
-        const KernelRun run{kernels[i], profile.submissions.size(), t.times[i].start + by, t.times[i].end + by};
+        const KernelSpan run{kernels[i], profile.submissions.size(), t.times[i].start + by, t.times[i].end + by};
         submission.start = std::min(submission.start, run.start);
         submission.end = std::max(submission.end, run.end);
         profile.runs.push_back(run);
@@ -280,7 +280,7 @@ const Profile& Profiler::stop() {
 
 std::vector<KernelRow> Profile::rows() const {
   std::vector<std::vector<double>> times(kernels.size());
-  for (const KernelRun& run : runs) times[run.kernel].push_back(run.end - run.start);
+  for (const KernelSpan& run : runs) times[run.kernel].push_back(run.end - run.start);
   std::vector<KernelRow> rows;
   for (size_t k = 0; k < kernels.size(); ++k) {
     std::vector<double>& values = times[k];
@@ -296,7 +296,7 @@ std::vector<KernelRow> Profile::rows() const {
 
 double Profile::kernel_seconds() const {
   double sum = 0;
-  for (const KernelRun& run : runs) sum += run.end - run.start;
+  for (const KernelSpan& run : runs) sum += run.end - run.start;
   return sum;
 }
 

@@ -28,7 +28,7 @@
 namespace heddle {
 
 // All times are seconds since the profiler began.
-struct KernelRun {
+struct KernelSpan {
   size_t kernel = 0;  // index into Profile::kernels
   size_t submission = 0;
   double start = 0, end = 0;
@@ -59,7 +59,7 @@ struct KernelRow {
 
 struct Profile {
   std::vector<ProfiledKernel> kernels;  // different ones, in order of appearance
-  std::vector<KernelRun> runs;          // of each device in order
+  std::vector<KernelSpan> runs;         // of each device in order
   std::vector<Submission> submissions;
   std::vector<HostRun> host;  // in order of their ends
   size_t dropped = 0;         // submissions whose times could not be had

@@ -41,14 +41,15 @@ ConvProblem conv_problem(const Graph& graph, const IrNode& node) {
   p.stride = in_three(attrs.stride, 1);
   p.dilation = in_three(attrs.dilation, 1);
   p.pad = in_three(attrs.padding, 0);
+  p.parts = std::max<int64_t>(1, attrs.parts);
   if (p.kind == Kind::weight_grad) {
-    p.parts = std::max<int64_t>(1, attrs.parts);
     p.OG = b[channel] / p.G;
     p.out = space_of(b, space, rank);
     p.kernel = space_of(node.shape, node.shape.rank() - rank, rank);
   } else {
-    p.OG = node.shape[channel] / p.G;
-    p.out = space_of(node.shape, space, rank);
+    const int first = attrs.parts > 0 ? 1 : 0;  // the parts stand before the images
+    p.OG = node.shape[first + channel] / p.G;
+    p.out = space_of(node.shape, first + space, rank);
     p.kernel = space_of(b, 2, rank);
   }
   p.winograd = winograd_wanted();

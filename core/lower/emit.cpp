@@ -138,25 +138,34 @@ std::string Emitter::load(int id, const Path& path) {
   const std::optional<View> whole = compose(graph(), path.ops, view);
   const Index at = from_binding(whole ? address(path.base, *whole) : address(resolve(graph(), path, *this), view),
                                 buffers_.location(id), node.dtype);
-  loads_.push_back({at, buffers_.location(id), node.dtype});
+  loads_.push_back({at, buffers_.location(id), node.dtype, node.leaf >= 0 && (node.varies & varies::offset) != 0});
+  const LoadSite site = loads_.back();
   // Where a take's row decides, the address is known only where it is used.
   if (!at.terms.empty() && at.terms.back().first >= first_pick_variable) loads_.back().index.opaque = "pick";
-  for (const auto& [site, text] : staged_) {
-    if (site == loads_.back()) return declare(node.dtype, text);
+  for (const auto& [load, text] : staged_) {
+    if (load == loads_.back()) return declare(node.dtype, text);
   }
+  return declare(node.dtype, load_expression(site));
+}
+
+std::string Emitter::load_expression(const LoadSite& load) {
   std::string index;
-  const bool moves = node.leaf >= 0 && (node.varies & varies::offset) != 0;
-  if (joined_ ||
-      moves) {  // the offset has a name also where it is 0: in another joined row, or at another place, it may not be
-    const std::string offset = constant(at.constant);
-    Index rest = at;
+  // The offset has a name also where it is 0: in another joined row, or at another place, it may not be.
+  if (joined_ || load.moves) {
+    const std::string offset = constant(load.index.constant);
+    Index rest = load.index;
     rest.constant = 0;
     index = fmt::format("{} + {}", print_element(rest), offset);
   } else {
-    index = print_element(at);
+    index = print_element(load.index);
   }
-  const size_t b = buffers_.bind(buffers_.location(id), node.dtype, Access::read);
-  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_.name(b), based(b, index)));
+  const size_t b = buffers_.bind(load.slot, load.dtype, Access::read);
+  return fmt::format("LOAD({}, {})", buffers_.name(b), based(b, index));
+}
+
+void Emitter::stage(const LoadSite& load, const std::string& text) {
+  std::erase_if(staged_, [&](const auto& staged) { return staged.first == load; });
+  staged_.emplace_back(load, text);
 }
 
 bool Emitter::can_stream(int id) const {

@@ -22,7 +22,7 @@
 #include "heddle/core/ir/uses.h"
 #include "heddle/core/lower/half_values.h"
 #include "heddle/core/lower/kernel_buffers.h"
-#include "heddle/core/lower/kernel_text.h"
+#include "heddle/core/lower/kernel_lines.h"
 #include "heddle/core/lower/launch_constants.h"
 #include "heddle/core/lower/section.h"
 
@@ -35,6 +35,7 @@ struct LoadSite {
   Index index;  // in elements of the buffer
   SlotRef slot;
   DType dtype = DType::f32;
+  bool moves = false;  // its offset may be another one at the next launch
   bool operator==(const LoadSite&) const = default;
 };
 
@@ -120,7 +121,9 @@ class Emitter final : public IndexPrinter {
 
   // ---- loads and stores through arrays of the skeleton's
   // From now on that load reads `text` (an element of an array that the skeleton fills).
-  void stage(const LoadSite& load, const std::string& text) { staged_.emplace_back(load, text); }
+  void stage(const LoadSite& load, const std::string& text);
+  // The expression that reads memory there, with the names that the indices have now.
+  std::string load_expression(const LoadSite& load);
   // The buffer that a load reads.
   std::string buffer_name(const LoadSite& load) {
     return buffers_.name(buffers_.bind(load.slot, load.dtype, Access::read));
@@ -189,7 +192,7 @@ class Emitter final : public IndexPrinter {
   const Section* section_;
   std::map<int, std::string> picked_;  // by take, whether the row that it reads is bound
   bool joined_, varying_, every_path_ = false;
-  KernelText text_;
+  KernelLines text_;
   LaunchConstants constants_;
   KernelBuffers buffers_;
   HalfValues halves_;

@@ -70,7 +70,7 @@ class ConvLowering {
     ConvProblem p = p_;
     const IrNode& x = in_.scheduled.graph.nodes[node_.inputs[0]];
     if (dimension_varies(x, 0)) p.N = nominal_batch;
-    if (weight_grad_) return p;
+    if (weight_grad_ || p.parts > 1) return p;  // sizes of a sum in parts do not vary
     const int rank = ConvAttrs(node_.attrs).rank(), first = p_.last ? 1 : 2;
     const int64_t size = std::clamp<int64_t>(4096 / (p.G * std::max(p.CG, p.OG)), 16, nominal_size);
     const bool forward = p.kind == ConvProblem::Kind::forward;
@@ -92,8 +92,9 @@ class ConvLowering {
   std::vector<EpilogueBlock> blocks() const {
     const int rank = ConvAttrs(node_.attrs).rank();
     if (weight_grad_) return {{node_.shape.rank() - rank - 2, "run"}, {1, "och"}, {1, "ich"}, {rank, "tap"}};
-    if (p_.last) return {{1, "im"}, {rank, "at"}, {1, "ch"}};
-    return {{1, "im"}, {1, "ch"}, {rank, "at"}};
+    const int images = node_.shape.rank() - rank - 1;  // with parts: run * N + image
+    if (p_.last) return {{images, "im"}, {rank, "at"}, {1, "ch"}};
+    return {{images, "im"}, {1, "ch"}, {rank, "at"}};
   }
 
   Bindings convolution() {

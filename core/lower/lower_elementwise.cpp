@@ -48,6 +48,32 @@ namespace {
 
 constexpr int64_t line = 64;  // elements of a cache line of the narrowest type
 
+// The loads whose index the position alone says.
+std::vector<LoadSite> loads_ahead(const Emitter& e) {
+  std::vector<LoadSite> found;
+  for (const LoadSite& load : e.loads()) {
+    if (load.index.affine() && !load.index.terms.empty() && load.dtype != DType::boolean &&
+        std::find(found.begin(), found.end(), load) == found.end())
+      found.push_back(load);
+  }
+  return found.size() <= 8 ? found : std::vector<LoadSite>{};  // registers
+}
+
+// All elements of a lane are on their way before the first is computed: stores in between would hold the reads back.
+void read_ahead(Emitter& e, const std::vector<Axis>& axes, const std::vector<LoadSite>& loads, int64_t lanes,
+                int64_t per_lane) {
+  for (size_t s = 0; s < loads.size(); ++s)
+    e.line(fmt::format("{} t_q{}[{}];", e.type_of(loads[s].dtype), s, per_lane));
+  e.open(fmt::format("UNROLL for (int t_k = 0; t_k < {}; ++t_k)", per_lane));
+  e.line(fmt::format("int t_flat = t_start + t_k * {};", lanes));
+  e.open(fmt::format("if (t_flat < {})", e.constant(extent(axes))));
+  split_index(e, axes, "t_flat");
+  for (size_t s = 0; s < loads.size(); ++s) e.line(fmt::format("t_q{}[t_k] = {};", s, e.load_expression(loads[s])));
+  e.close();
+  e.close();
+  for (size_t s = 0; s < loads.size(); ++s) e.stage(loads[s], fmt::format("t_q{}[t_k]", s));
+}
+
 // One work item per PER_LANE elements, a group's lanes side by side, over a flat index.
 LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
   // A joined row's group looks its numbers up in the table first: many elements an item make that worth it. The same
@@ -56,10 +82,13 @@ LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector
   const int64_t lanes = std::clamp<int64_t>(joined ? (cpu ? 64 : 256) : tunables["LANES"], 1, in.caps.max_group_lanes);
   const int64_t per_lane = joined ? (cpu ? 32 : 8) : std::max<int64_t>(1, tunables["PER_LANE"]);
   const int64_t total = extent(axes), block = lanes * per_lane;
+  const bool reads_ahead = tunables["AHEAD"] != 0 && per_lane > 1 && per_lane <= 8 && in.section == nullptr;
+  const std::vector<LoadSite> ahead = reads_ahead ? loads_ahead(e) : std::vector<LoadSite>{};
   if (per_lane == 1) {
     e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
   } else {
     e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0));", e.group_index(), block));
+    if (!ahead.empty()) read_ahead(e, axes, ahead, lanes, per_lane);
     e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", per_lane > 8 ? "" : "UNROLL ", per_lane));
     e.line(fmt::format("int t_flat = t_start + t_k * {};", lanes));
   }

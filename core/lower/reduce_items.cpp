@@ -32,14 +32,73 @@ void one_row(ReduceRows& g) {
   g.close_loops(g.inner.size());
 }
 
-// body() for each position of the row that belongs to the lane.
-void strided_loop(ReduceRows& g, const auto& body) {
-  Emitter& e = g.e;
-  e.open(fmt::format("for (int t_at = t_lane; t_at < {}; t_at += CAST(int, GROUP_SIZE(0)))", e.constant(g.length)));
-  split_index(e, g.inner, "t_at");
-  body();
-  e.close();
-}
+// How the lanes of a group go along their row: one element after the other, or PER_LANE at once, which are then read
+// into registers ahead of what is computed of them. Where that is the whole row, later passes read the registers.
+class RowWalk {
+ public:
+  using Reads = std::vector<std::vector<LoadSite>>;  // by pass
+
+  RowWalk(ReduceRows& g, const Reads& reads, uint32_t lanes, int64_t per_lane)
+      : g_(g), e_(g.e), reads_(reads), lanes_(lanes), per_lane_(reads.empty() ? 1 : per_lane) {
+    whole_ = per_lane_ > 1 && per_lane_ * lanes_ >= g.length;
+  }
+
+  // body() for each position of the row that belongs to the lane.
+  void run(size_t pass, const auto& body) {
+    if (per_lane_ <= 1) {
+      e_.open(fmt::format("for (int t_at = t_lane; t_at < {}; t_at += {})", length(), "CAST(int, GROUP_SIZE(0))"));
+      element(body);
+    } else if (whole_) {
+      read(pass, "t_lane");
+      return each("t_lane", body);
+    } else {
+      e_.open(fmt::format("for (int t_from = t_lane; t_from < {}; t_from += {})", length(), per_lane_ * lanes_));
+      held_.clear();
+      read(pass, "t_from");
+      each("t_from", body);
+    }
+    e_.close();
+  }
+
+ private:
+  std::string length() { return e_.constant(g_.length); }
+  void element(const auto& body) {
+    split_index(e_, g_.inner, "t_at");
+    body();
+  }
+  void each(const std::string& first, const auto& body) {
+    e_.open(fmt::format("UNROLL for (int t_u = 0; t_u < {}; ++t_u)", per_lane_));
+    e_.line(fmt::format("int t_at = {} + t_u * {};", first, lanes_));
+    e_.open(fmt::format("if (t_at < {})", length()));
+    element(body);
+    e_.close();
+    e_.close();
+  }
+  // What the pass reads and is not held yet goes into an array each.
+  void read(size_t pass, const std::string& first) {
+    std::vector<std::pair<LoadSite, std::string>> loads;
+    for (const LoadSite& load : reads_[pass]) {
+      if (std::find(held_.begin(), held_.end(), load) != held_.end()) continue;
+      const std::string array = fmt::format("t_q{}", arrays_++);
+      e_.line(fmt::format("{} {}[{}];", e_.type_of(load.dtype), array, per_lane_));
+      loads.emplace_back(load, array + "[t_u]");
+      held_.push_back(load);
+    }
+    if (loads.empty()) return;
+    each(first, [&] {
+      for (const auto& [load, to] : loads) e_.line(fmt::format("{} = {};", to, e_.load_expression(load)));
+    });
+    for (const auto& [load, to] : loads) e_.stage(load, to);
+  }
+
+  ReduceRows& g_;
+  Emitter& e_;
+  const Reads& reads_;
+  int64_t lanes_, per_lane_;
+  bool whole_ = false;
+  int arrays_ = 0;
+  std::vector<LoadSite> held_;
+};
 
 void join_in_shared(Emitter& e, const Reducer& r, uint32_t lanes, std::vector<SharedParam>& shared) {
   const std::string array = "t_s" + r.own("").value;
@@ -66,6 +125,20 @@ void join_lanes(Emitter& e, bool exchange, const Reducer& r, uint32_t lanes, std
   e.bind(r.node(), r.result(""));
 }
 
+// Registers that one element of everything read along a row takes.
+int64_t words_read(const RowWalk::Reads& reads) {
+  std::vector<LoadSite> all;
+  int64_t words = 0;
+  for (const auto& pass : reads) {
+    for (const LoadSite& load : pass) {
+      if (std::find(all.begin(), all.end(), load) != all.end()) continue;
+      all.push_back(load);
+      words += size_of(load.dtype) == 8 ? 2 : 1;
+    }
+  }
+  return std::max<int64_t>(1, words);
+}
+
 }  // namespace
 
 LoweredKernel rows_as_items(ReduceRows& g) {
@@ -84,13 +157,19 @@ LoweredKernel rows_as_items(ReduceRows& g) {
 
 LoweredKernel row_over_items(ReduceRows& g) {
   Emitter& e = g.e;
-  Bindings tunables = pick_rows(g.in.caps, {.rows = g.picked_rows, .length = g.picked_length});
+  // Rows of a section, or of a length that varies, are read as they come.
+  const bool held = !g.in.options.joined && g.in.section == nullptr && !e.varying();
+  const RowWalk::Reads reads = held ? g.learn_reads() : RowWalk::Reads{};
+  const RowsProblem problem{
+      .rows = g.picked_rows, .length = g.picked_length, .words = words_read(reads), .joined = g.in.options.joined};
+  Bindings tunables = pick_rows(g.in.caps, problem);
   const bool exchange = tunables["SUBGROUPS"] != 0;
   uint32_t lanes = 1;
   const uint32_t most =
       std::min<uint32_t>(static_cast<uint32_t>(std::max<int64_t>(1, tunables["LANES"])), g.in.caps.max_group_lanes);
   while (2 * lanes <= most && (lanes < g.picked_length || g.whole_joined_row())) lanes *= 2;
   std::vector<SharedParam> shared;
+  RowWalk walk(g, reads, lanes, tunables["PER_LANE"]);
   e.line(fmt::format("int t_row = {};", e.group_index()));
   e.line("int t_lane = CAST(int, LOCAL_ID(0));");
   e.open(fmt::format("if (t_row < {})", e.constant(g.rows)));
@@ -101,14 +180,14 @@ LoweredKernel row_over_items(ReduceRows& g) {
     for (const Reducer& r : phase) {
       for (const std::string& text : r.declare("")) e.line(text);
     }
-    strided_loop(g, [&] { g.accumulate(phase, ""); });
+    walk.run(pass, [&] { g.accumulate(phase, ""); });
     for (const Reducer& r : phase) join_lanes(e, exchange, r, lanes, shared);
   }
   g.settle_row(g.phases().size());
   e.open("if (t_lane == 0)");
   g.store_members(Level::row);
   e.close();
-  if (g.stores_at(Level::full)) strided_loop(g, [&] { g.store_members(Level::full); });
+  if (g.stores_at(Level::full)) walk.run(g.phases().size(), [&] { g.store_members(Level::full); });
   e.close();
   LoweredKernel kernel = finish(e, g.in, {lanes, 1, 1}, g.rows);
   kernel.source.shared = shared;

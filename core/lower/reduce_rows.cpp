@@ -47,6 +47,35 @@ void ReduceRows::learn_indices() {
   store_members(Level::full);
 }
 
+std::vector<std::vector<LoadSite>> ReduceRows::learn_reads() {
+  std::vector<std::vector<LoadSite>> reads;
+  const int first_along = group().domain.rank();
+  const auto learn = [&](const auto& pass) {
+    const size_t before = e.loads().size();
+    e.push_scope();  // another pass reads again
+    pass();
+    e.pop_scope();
+    std::vector<LoadSite>& found = reads.emplace_back();
+    for (size_t i = before; i < e.loads().size(); ++i) {
+      const LoadSite& load = e.loads()[i];
+      const bool along = std::any_of(load.index.terms.begin(), load.index.terms.end(),
+                                     [&](const auto& term) { return term.first >= first_along; });
+      if (load.index.affine() && along && load.dtype != DType::boolean &&
+          std::find(found.begin(), found.end(), load) == found.end())
+        found.push_back(load);
+    }
+  };
+  for (const auto& phase : phases()) {
+    learn([&] {
+      for (const Reducer& r : phase) input_value(r);
+    });
+    for (const Reducer& r : phase) e.bind(r.node(), "t_unknown");
+  }
+  learn([&] { store_members(Level::full); });
+  e.start_over();
+  return reads;
+}
+
 std::string ReduceRows::input_value(const Reducer& r) {
   const Member* member = group().find(r.node());
   return e.value(graph().nodes[r.node()].inputs[0], e.in_section(member_path(graph(), group(), *member, 0)));

@@ -62,7 +62,7 @@ struct ConvAttrs {
   bool channels_last = false;
   int64_t groups = 1;
   std::vector<int64_t> stride, dilation, padding;  // padding: before
-  int64_t parts = 0;                               // conv_weight_grad: of partial sums; 0: the sum itself
+  int64_t parts = 0;                               // of partial sums; 0: the sum itself
   int rank() const { return static_cast<int>(stride.size()); }
 };
 

@@ -37,9 +37,10 @@
 //                                                                            floats, i32, i64
 // logcumsumexp     body         x               ScanAttrs                    log of the running sum of e^x; f32, f64
 // conv             body         x, w            ConvAttrs                    x (N, C, r sizes), or channels last; w (O,
-//                                                                            C/groups, kernel[r]); images of O channels
+//                                                                            C/groups, kernel[r]); images of O channels;
+//                                                                            parts as below, of runs of channels
 // conv_input_grad  body         g, w            ConvAttrs                    conv's gradient by x: node shape = x's, g has
-//                                                                            the shape of conv's result
+//                                                                            the shape of conv's result; parts as below
 // conv_weight_grad body         x, g            ConvAttrs                    conv's gradient by w: node shape = w's; with
 //                                                                            parts > 0 (specialize() makes it) a leading
 //                                                                            dimension of partial sums

@@ -36,7 +36,7 @@ constexpr PassInfo table[] = {
      "scales and shifts of channels become part of a convolution's or product's weights"},
     {Pass::recompute, "recompute", pattern, false,
      "what checkpoint() marked, and a weight in half precision, is computed again for the backward pass"},
-    {Pass::split_conv, "split-conv", device, false, "weight gradients of convolutions in partial sums"},
+    {Pass::split_conv, "split-conv", device, false, "long sums of convolutions in parts"},
     {Pass::split_matmul, "split-matmul", device, false, "long inner dimensions in parts, those of size 1 elementwise"},
     {Pass::split_attention, "split-attention", device, false, "few queries over many keys in ranges of keys"},
     {Pass::pair_attention, "pair-attention", device, false, "attention's gradients in one kernel"},

@@ -10,9 +10,9 @@
 namespace heddle {
 namespace {
 
-class Recomputer {
+class CheapRecomputer {
  public:
-  explicit Recomputer(const Grouping& g) : g_(g) {}
+  explicit CheapRecomputer(const Grouping& g) : g_(g) {}
 
   void run() {
     for (size_t id = 0; id < g_.graph.nodes.size(); ++id) try_vertex(static_cast<int>(id));
@@ -138,6 +138,6 @@ class Recomputer {
 
 }  // namespace
 
-void recompute_cheap_values(const Grouping& g) { Recomputer(g).run(); }
+void recompute_cheap_values(const Grouping& g) { CheapRecomputer(g).run(); }
 
 }  // namespace heddle

@@ -39,7 +39,7 @@ class AttentionPairs {
 };
 
 // The weight gradient of a convolution, a long sum over pixels with few results -> partial sums of runs of rows, and
-// their sum.
-int split_conv_weight_grad(Graph& out, const IrNode& node, const Caps& caps);
+// their sum; convolutions of small images on GPUs -> of runs of channels.
+int split_conv(Graph& out, const IrNode& node, const Caps& caps);
 
 }  // namespace heddle

@@ -18,7 +18,7 @@ struct Row {
 };
 
 // In order; the first that answers wins.
-constexpr Row rows[] = {{Pass::split_conv, split_conv_weight_grad},
+constexpr Row rows[] = {{Pass::split_conv, split_conv},
                         {Pass::split_matmul, split_matmul},
                         {Pass::split_attention, split_attention},
                         {Pass::split_reduce, split_reduction},

@@ -61,7 +61,8 @@ Row pick_gpu(const Caps& caps, const AttentionSizes& s) {
   const int64_t size = size_for(s.size);
   for (const auto& [q, k] : {std::pair<int64_t, int64_t>{64, 32}, {32, 32}, {16, 16}}) {
     const int64_t row_lanes = k / columns_of_lane(caps, k);
-    const int64_t shared = 4 * (size * (q + 1) + size * (k + 1) + k * (q + 1) + 2 * q * row_lanes);
+    const int64_t shared =
+        4 * (size * (q + 4) + std::max(size * (k + 4), k * (size + 4)) + k * (q + 4) + q * row_lanes);
     if (q > 16 && s.queries <= q / 2) continue;
     if (shared <= static_cast<int64_t>(caps.shared_bytes) && size % row_lanes == 0) return tile_row(caps, q, k);
   }
@@ -71,7 +72,7 @@ Row pick_gpu(const Caps& caps, const AttentionSizes& s) {
 Row pick_gpu_gradient(const Caps& caps, const AttentionSizes& s) {
   const int64_t size = size_for(s.size);
   for (const auto& [q, k] : {std::pair<int64_t, int64_t>{32, 32}, {32, 16}, {16, 16}}) {
-    const int64_t shared = 4 * (2 * size * (q + 1) + 2 * size * (k + 1) + 2 * k * (q + 1));
+    const int64_t shared = 4 * (2 * size * (q + 4) + 2 * size * (k + 4) + 2 * k * (q + 4));
     if (shared <= static_cast<int64_t>(caps.shared_bytes)) return tile_row(caps, q, k);
   }
   return any_rows;

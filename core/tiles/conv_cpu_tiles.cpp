@@ -9,9 +9,9 @@
 
 namespace heddle {
 
-using namespace conv_schedules;
-
 namespace {
+
+using conv_schedules::Row;
 
 // Positions of dst that are walked side by side along one dimension: all, or in an input gradient those of one phase.
 int64_t walked(const ConvProblem& p, size_t d) {
@@ -48,17 +48,17 @@ class PackedRow {
 
   Row pick() {
     const int64_t row = walked(p_, 2), rows_of_image = walked(p_, 1);
-    row_["SCHEDULE"] = packed;
+    row_["SCHEDULE"] = conv_schedules::packed;
     row_["VW"] = p_.OG >= 16 ? 16 : p_.OG >= 8 ? 8 : 4;
     mr_ = pixels_in_registers(row);
     mi_ = mr_ >= 8 ? 1 : choice_at_most("conv", "MI", std::min<int64_t>(p_.N, 14 / mr_));
     nv_ = p_.OG > row_["VW"] ? 2 : 1;
-    qt_ = at_most(ceil_div(row, mr_), {1, 2, 4, 8, 16});
+    qt_ = conv_schedules::at_most(ceil_div(row, mr_), {1, 2, 4, 8, 16});
     qh_ = choice_at_most("conv", "QH", std::min<int64_t>(rows_of_image, 28));
     // A kernel of one position does little work for each packed pixel: all channels of dst share the packing.
     const int64_t blocks = ceil_div(p_.OG, nv_ * row_["VW"]);
     nb_ = conv_taps(p_) == 1 && p_.kind == ConvProblem::Kind::forward
-              ? at_most(blocks, {1, 2, 3, 4, 6, 8, 16})
+              ? conv_schedules::at_most(blocks, {1, 2, 3, 4, 6, 8, 16})
               : choice_at_most("conv", "NB", std::min<int64_t>(blocks, 4));
     cb_ = choice_at_least("conv", "CB",
                           std::min<int64_t>(p_.CG, conv_taps(p_) == 1   ? 128
@@ -137,7 +137,7 @@ Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
   const bool backward = p.kind == ConvProblem::Kind::input_grad;
   const Extent3& walk = backward ? p.in : p.out;
   const int64_t cores = std::max<int64_t>(1, caps.compute_units);
-  Row row{{"SCHEDULE", pointwise},
+  Row row{{"SCHEDULE", conv_schedules::pointwise},
           {"VW", 16},
           {"MR", 8},
           {"NV", 2},
@@ -166,12 +166,15 @@ Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
 }
 
 Row pick_rows(const ConvProblem& p) {
-  Row row{{"SCHEDULE", rows}, {"QT", 16}, {"QH", choice_at_least("conv", "QH", std::min<int64_t>(walked(p, 1), 16))}};
+  Row row{{"SCHEDULE", conv_schedules::rows},
+          {"QT", 16},
+          {"QH", choice_at_least("conv", "QH", std::min<int64_t>(walked(p, 1), 16))}};
   while (row["QT"] > 1 && (row["QT"] / 2) * 16 >= walked(p, 2)) row["QT"] /= 2;
   while (row["QT"] > 1 && packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats)
     row["QT"] /= 2;
   if (packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats) row["QH"] = 1;
-  if (packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > most_floats) return any_lanes;
+  if (packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > most_floats)
+    return conv_schedules::any_lanes;
   return row;
 }
 
@@ -185,8 +188,8 @@ bool has_few_pixels(const ConvProblem& p) {
 
 Row pick_dots(const Caps& caps, const ConvProblem& p) {
   const int64_t cores = std::max<int64_t>(1, caps.compute_units);
-  Row row{{"SCHEDULE", dots}, {"VW", 16}, {"NV", 2}, {"MR", p.N * p.out[0] * p.out[1] * p.out[2]},
-          {"W_K1", 1},        {"W_C1", 1}};
+  Row row{{"SCHEDULE", conv_schedules::dots},           {"VW", 16},  {"NV", 2},
+          {"MR", p.N * p.out[0] * p.out[1] * p.out[2]}, {"W_K1", 1}, {"W_C1", 1}};
   row["CB"] = choice_at_least("conv", "CB", std::max<int64_t>(p.CG, 4));
   while (row["CB"] > 4 && row["MR"] * row["CB"] * conv_taps(p) > cached_floats) row["CB"] /= 2;
   // Each group copies the pixels: a few for each core, that they finish together. What takes less time than another
@@ -215,17 +218,17 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
     if (const Row row = pick_pointwise(caps, p); accepted("conv", p, row)) return row;
   }
   const Row row = PackedRow(caps, p).pick();
-  return accepted("conv", p, row) ? row : any_lanes;
+  return accepted("conv", p, row) ? row : conv_schedules::any_lanes;
 }
 
 Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
   if (const auto row = pick_winograd(caps, p); row && accepted("conv_weight_grad", p, *row)) return *row;
   if (p.CG < 4 || p.OG < 4) {
-    if (p.kernel[1] * p.kernel[2] <= 128 && p.CG == 1) return {{"SCHEDULE", rows}, {"VW", 16}};
-    if (p.OG < 4) return any_lanes;
+    if (p.kernel[1] * p.kernel[2] <= 128 && p.CG == 1) return {{"SCHEDULE", conv_schedules::rows}, {"VW", 16}};
+    if (p.OG < 4) return conv_schedules::any_lanes;
   }
   const int64_t cb = choice_at_least("conv_weight_grad", "CB", std::min<int64_t>(p.CG, conv_taps(p) == 1 ? 128 : 64));
-  Row row{{"SCHEDULE", packed}, {"VW", 16}, {"CB", cb}};
+  Row row{{"SCHEDULE", conv_schedules::packed}, {"VW", 16}, {"CB", cb}};
   const int64_t joined = p.dilation[2] == 1 || p.kernel[2] == 1 ? p.kernel[2] * cb : cb;
   row["NV"] = joined % 48 == 0 ? 3 : joined > 16 ? 2 : 1;
   row["MR"] = 8;
@@ -238,7 +241,7 @@ Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
   while (row["QH"] > 1 && staged() > 2 * cached_floats)
     row["QH"] = row["QH"] == 7 ? 4 : row["QH"] == 14 ? 8 : row["QH"] / 2;
   while (row["CB"] > 16 && p.kernel[1] * p.kernel[2] * row["CB"] * 64 > most_floats / 2) row["CB"] /= 2;
-  return accepted("conv_weight_grad", p, row) ? row : any_lanes;
+  return accepted("conv_weight_grad", p, row) ? row : conv_schedules::any_lanes;
 }
 
 }  // namespace heddle

@@ -34,7 +34,7 @@ struct ConvProblem {
   bool w_c1 = false;     // with w_k1: so do the kernels of the channels of src
   bool winograd = true;  // sums may be rearranged by Winograd's transforms
   bool last = false;     // dst has its channels last (weight_grad: no meaning)
-  int64_t parts = 1;     // weight_grad: partial sums
+  int64_t parts = 1;     // partial sums: of runs of src's channels (weight_grad: of runs of rows)
   DType x = DType::f32, w = DType::f32;  // weight_grad: w is the dtype of g
 };
 

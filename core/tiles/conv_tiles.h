@@ -17,8 +17,9 @@ namespace heddle {
 Bindings pick_conv(const Caps& caps, const ConvProblem& problem);
 Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& problem);
 
-// Into how many partial sums the long reduction of a weight gradient is split (1: none). A fixed number per device and
-// problem.
+// Into how many partial sums the reduction is split (1: none): over pixels of a weight gradient; over channels of the
+// others, on NVIDIA's GPUs where their tiles are few. A fixed number per device and problem. TuningKey "conv_parts",
+// tunable PARTS.
 int64_t pick_conv_parts(const Caps& caps, const ConvProblem& problem);
 
 // Iterations of all loops of the work item with the most.

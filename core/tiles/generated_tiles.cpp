@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
+#include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
@@ -40,9 +42,12 @@ Bindings pick_loop(const Caps& caps, const ElementwiseProblem& p) {
 Bindings pick_items(const Caps& caps, const ElementwiseProblem& p) {
   const bool cpu = caps.machine() != Machine::simt;
   Bindings row;
-  row["LANES"] = std::min<int64_t>(cpu ? 64 : 256, caps.max_group_lanes);
+  row["LANES"] = std::min<int64_t>(cpu ? 64 : 128, caps.max_group_lanes);
   // lavapipe pays for each work item: y = 2a + b over 4 M floats takes 10.8 ms with one element a lane, 9.1 with four.
-  row["PER_LANE"] = cpu ? 4 : 1;
+  // GPUs: reads of several elements are under way at a time. The same for all sizes, so that another one is no new
+  // kernel.
+  row["PER_LANE"] = 4;
+  row["AHEAD"] = !cpu;
   // y = 2a + b over 4 M floats on lavapipe: 11.2 ms by scalars, 3.7 by vectors of four, 2.9 with four of them a lane.
   row["QUADS"] = caps.texel_loads ? (p.elements >= (1 << 16) ? 4 : 1) : 0;
   const int64_t side = 32;
@@ -71,11 +76,30 @@ Bindings pick_row_loops(const Caps& caps, const RowsProblem& p) {
   return row;
 }
 
+// GPUs hide the time of a read by other reads under way: many lanes, with many elements each. A row that its lanes can
+// hold is read once, whatever the number of passes. Groups of 1024 lanes are for few rows: a unit of NVIDIA's GPUs
+// holds two of them at most, and nothing hides the ends of a row (H200, softmax of 512 x 32000 held by 1024 lanes: 86
+// us).
+Bindings pick_row_items(const Caps& caps, const RowsProblem& p) {
+  if (caps.machine() != Machine::simt) return {{"LANES", 32}, {"PER_LANE", 1}};
+  if (p.joined) return {{"LANES", 256}, {"PER_LANE", 1}};
+  const int64_t units = std::max<int64_t>(1, caps.compute_units);
+  const int64_t most = std::min<int64_t>(p.rows <= units ? 1024 : 512, caps.max_group_lanes);
+  int64_t lanes = 32;
+  // Half of the lanes that the units can hold at a time.
+  while (lanes < most && (lanes * 8 < p.length || (lanes < p.length && p.rows * lanes < 1024 * units))) lanes *= 2;
+  const int64_t room = std::max<int64_t>(1, 32 / std::max<int64_t>(1, p.words));
+  // Powers of two: few texts for all lengths.
+  const int64_t whole = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(p.length, lanes))));
+  return {{"LANES", lanes}, {"PER_LANE", whole <= room ? whole : std::min<int64_t>(8, room)}};
+}
+
 }  // namespace
 
 Bindings pick_rows(const Caps& caps, const RowsProblem& p) {
   if (p.loop_lanes) return tuned(caps, {"rows", "loop", {p.rows, p.length}}, pick_row_loops(caps, p));
-  const Bindings row{{"LANES", caps.machine() != Machine::simt ? 32 : 256}, {"SUBGROUPS", 1}};
+  Bindings row = pick_row_items(caps, p);
+  row["SUBGROUPS"] = 1;
   return tuned(caps, {"rows", "items", {p.rows, p.length}}, row);
 }
 

@@ -27,6 +27,7 @@ struct ElementwiseProblem {
 // The tunables:
 //   LANES     lanes of a group (items)
 //   PER_LANE  elements of a lane (items)
+//   AHEAD     1: a lane reads all its elements before it computes the first (items; up to 8 of them)
 //   CHUNK     elements of a unit of work (loop)
 //   STREAM    1: results go past the caches, in whole lines (loop)
 //   TILE      1: loads that run along another dimension are turned tile by tile
@@ -39,6 +40,8 @@ struct RowsProblem {
   int64_t rows = 0, length = 0;
   int64_t last = 0;       // size of the innermost reduced dimension
   int64_t registers = 1;  // of a lane's accumulators, in the pass that has most
+  int64_t words = 1;      // registers that all that is read of an element takes
+  bool joined = false;    // one text for rows of all lengths
   int64_t stored_bytes =
       0;  // of the largest result with an element for each of the rows' that the kernel writes and does not read
 };
@@ -50,6 +53,7 @@ struct RowsProblem {
 //   STREAM    1: results go past the caches, in whole lines
 // and of work items:
 //   LANES     of a group, a power of two; short rows take fewer
+//   PER_LANE  elements of a row that a lane reads at once, into registers; a whole row is read once for all passes
 //   SUBGROUPS 1: lanes exchange values where the device lets them, 0: all meet in shared memory
 Bindings pick_rows(const Caps& caps, const RowsProblem& problem);
 

@@ -17,25 +17,35 @@
 namespace heddle {
 namespace {
 
-using namespace matmul_schedules;
-
 using Row = Bindings;
 
 // Measured on two AVX-512 cores through PoCL 3.1 (docs/design.md). 6 rows x 4 vectors keep all arithmetic units busy
 // with the fewest streams of the left operand: more rows mean more pages and, where strides are powers of two, lines
 // that push each other out of the cache.
-const Row cpu_dot = {{"SCHEDULE", dot}, {"VW", 16}, {"MR", 4}, {"NR", 4}, {"NB", 4}};
-const Row cpu_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 4}};
-const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6},    {"NV", 4},
-                        {"MB", 32},           {"NB", 1},  {"KC", 1024}, {"PACK_A", 0}};
+const Row cpu_dot = {{"SCHEDULE", matmul_schedules::dot}, {"VW", 16}, {"MR", 4}, {"NR", 4}, {"NB", 4}};
+const Row cpu_columns = {{"SCHEDULE", matmul_schedules::columns}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 4}};
+const Row cpu_packed = {{"SCHEDULE", matmul_schedules::packed},
+                        {"VW", 16},
+                        {"MR", 6},
+                        {"NV", 4},
+                        {"MB", 32},
+                        {"NB", 1},
+                        {"KC", 1024},
+                        {"PACK_A", 0}};
 // Bytes multiply as floats, from copies of both operands: sums of 256 products of any bytes are exact.
-const Row cpu_bytes = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6},   {"NV", 4},
-                       {"MB", 32},           {"NB", 4},  {"KC", 256}, {"PACK_A", 1}};
-const Row cpu_stream = {{"SCHEDULE", stream}, {"VW", 16}, {"MR", 4}, {"WIDE", 1024}, {"KU", 4}};
-const Row any_lanes = {{"SCHEDULE", lanes}, {"LX", 16}, {"LY", 4}};
+const Row cpu_bytes = {{"SCHEDULE", matmul_schedules::packed},
+                       {"VW", 16},
+                       {"MR", 6},
+                       {"NV", 4},
+                       {"MB", 32},
+                       {"NB", 4},
+                       {"KC", 256},
+                       {"PACK_A", 1}};
+const Row cpu_stream = {{"SCHEDULE", matmul_schedules::stream}, {"VW", 16}, {"MR", 4}, {"WIDE", 1024}, {"KU", 4}};
+const Row any_lanes = {{"SCHEDULE", matmul_schedules::lanes}, {"LX", 16}, {"LY", 4}};
 // lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 16 columns (19
 // GFLOP/s at 512 cubed, 14 with 8 columns), or 8 columns where there are few groups.
-const Row lavapipe_columns = {{"SCHEDULE", columns}, {"VW", 4}, {"MR", 16}, {"NV", 2}, {"LANES", 8}};
+const Row lavapipe_columns = {{"SCHEDULE", matmul_schedules::columns}, {"VW", 4}, {"MR", 16}, {"NV", 2}, {"LANES", 8}};
 
 int64_t vector_width(int64_t length) { return length >= 16 ? 16 : length >= 8 ? 8 : 4; }
 
@@ -112,7 +122,7 @@ Row pick_cpu(const MatmulProblem& p) {
                          : pack_b ? std::max<int64_t>((p.M + 1151) / 1152, 8 / panels)
                                   : std::max<int64_t>(48 / panels, 1);
   row["MB"] = blocks_for(p.M, row["MR"] * std::max<int64_t>(wanted, 1));
-  if (p.K < 8 && row.at("SCHEDULE") == columns) {  // what is written counts: row by row
+  if (p.K < 8 && row.at("SCHEDULE") == matmul_schedules::columns) {  // what is written counts: row by row
     row["ORDER"] = 1;
     row["MB"] = 1;
   }
@@ -166,12 +176,27 @@ struct ClassRows {
 };
 
 Row tile_row(int64_t tm, int64_t tn, int64_t tk, int64_t rm, int64_t rn, int64_t run, int64_t prefetch, int64_t band) {
-  return {{"SCHEDULE", tiles},    {"TM", tm},    {"TN", tn}, {"TK", tk}, {"RM", rm}, {"RN", rn}, {"RUN", run},
-          {"PREFETCH", prefetch}, {"BAND", band}};
+  return {{"SCHEDULE", matmul_schedules::tiles},
+          {"TM", tm},
+          {"TN", tn},
+          {"TK", tk},
+          {"RM", rm},
+          {"RN", rn},
+          {"RUN", run},
+          {"PREFETCH", prefetch},
+          {"BAND", band}};
+}
+
+// Two groups a compute unit: 44 TFLOP/s at 4096 cubed, where one, which the compiler leaves registers for on its own,
+// reaches 32 (docs/benchmarks.md).
+Row nvidia_large() {
+  Row row = tile_row(128, 128, 16, 8, 8, 4, 1, 8);
+  row["RESIDENT"] = 2;
+  return row;
 }
 
 const ClassRows& rows_of(const Caps& caps) {
-  static const ClassRows table[] = {{vendors::nvidia, DeviceClass::discrete_gpu, tile_row(128, 128, 16, 8, 8, 4, 1, 8),
+  static const ClassRows table[] = {{vendors::nvidia, DeviceClass::discrete_gpu, nvidia_large(),
                                      tile_row(64, 64, 16, 4, 4, 4, 1, 8), tile_row(32, 32, 32, 2, 4, 2, 1, 0)},
                                     {vendors::amd, DeviceClass::discrete_gpu, tile_row(128, 64, 16, 8, 4, 4, 1, 8),
                                      tile_row(64, 64, 16, 4, 4, 4, 1, 0), tile_row(32, 32, 32, 2, 4, 2, 0, 0)},
@@ -189,16 +214,28 @@ const ClassRows& rows_of(const Caps& caps) {
 
 // `depth` is that of one fragment, which is 32 bytes long.
 Row unit_row(int64_t tile, int64_t part, int64_t depth, int64_t stages) {
-  return {{"SCHEDULE", units}, {"TM", tile}, {"TN", tile},       {"TK", 2 * depth},
-          {"WM", part},        {"WN", part}, {"STAGES", stages}, {"BAND", 8}};
+  return {{"SCHEDULE", matmul_schedules::units},
+          {"TM", tile},
+          {"TN", tile},
+          {"TK", 2 * depth},
+          {"WM", part},
+          {"WN", part},
+          {"STAGES", stages},
+          {"BAND", 8}};
 }
 
 // 128 lanes multiply f16 and bf16 together, both operands from shared memory (NVIDIA's 9.0).
 bool has_warpgroups(const Caps& caps) { return caps.matrix_units.find("64xNx16") != std::string::npos; }
 
 Row warpgroup_row(int64_t tm, int64_t tn, int64_t columns, int64_t stages) {
-  return {{"SCHEDULE", warpgroups}, {"TM", tm},         {"TN", tn}, {"TK", 64}, {"WGM", 64},
-          {"WGN", columns},         {"STAGES", stages}, {"BAND", 8}};
+  return {{"SCHEDULE", matmul_schedules::warpgroups},
+          {"TM", tm},
+          {"TN", tn},
+          {"TK", 64},
+          {"WGM", 64},
+          {"WGN", columns},
+          {"STAGES", stages},
+          {"BAND", 8}};
 }
 
 // What the fact ELEMENT says; -1: matrix units cannot multiply these types here.

@@ -26,7 +26,7 @@ WeightSource drawn(const LlamaOptions& o, const ParameterOptions& p) {
   };
 }
 
-Projection projection(const WeightSource& weights, const std::string& name, int64_t out, int64_t in) {
+Projection unbiased_projection(const WeightSource& weights, const std::string& name, int64_t out, int64_t in) {
   const Shape shape{out, in};
   return Projection(weights(name + ".weight", shape), shape);
 }
@@ -38,7 +38,7 @@ Llama::Llama(const LlamaOptions& o, const ParameterOptions& p) : Llama(o, drawn(
 Llama::Llama(const LlamaOptions& o, const WeightSource& weights)
     : Module("Llama"),
       options_(checked(o)),
-      embed_tokens_(projection(weights, "model.embed_tokens", o.vocabulary, o.width)),
+      embed_tokens_(unbiased_projection(weights, "model.embed_tokens", o.vocabulary, o.width)),
       norm_(o, weights, "model.norm", o.width) {
   Parts model("LlamaModel"), layers("Blocks");
   model.add("embed_tokens", embed_tokens_);
@@ -49,7 +49,7 @@ Llama::Llama(const LlamaOptions& o, const WeightSource& weights)
   model.add("layers", layers);
   model.add("norm", norm_);
   add("model", model);
-  if (!o.tied) head_.push_back(add("lm_head", projection(weights, "lm_head", o.vocabulary, o.width)));
+  if (!o.tied) head_.push_back(add("lm_head", unbiased_projection(weights, "lm_head", o.vocabulary, o.width)));
 }
 
 void Llama::check_tokens(const Tensor& tokens) const {

@@ -21,7 +21,7 @@
 namespace heddle::nn {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, std::string_view what) {
+[[noreturn]] void refuse(const std::string& path, std::string_view what) {
   throw IoError(fmt::format("[gguf] {}: {}", path, what));
 }
 
@@ -32,7 +32,7 @@ void check_tensors(const Gguf& file, const std::string& path, const GgufLlama& l
   }
   for (const auto& [name, stored] : stored_weights(llama.options, llama.fused))
     wanted[gguf_name(stored.name, llama.options)] = stored.shape;
-  if (const std::string fault = fault_of(found, wanted, "the metadata"); !fault.empty()) fail(path, fault);
+  if (const std::string fault = fault_of(found, wanted, "the metadata"); !fault.empty()) refuse(path, fault);
 }
 
 GgufLlama checked_llama(const Gguf& file, const std::string& path) {
@@ -41,7 +41,7 @@ GgufLlama checked_llama(const Gguf& file, const std::string& path) {
     check_tensors(file, path, llama);
     return llama;
   } catch (const ValueError& error) {  // a value of another type, or options that do not fit
-    fail(path, error.what());
+    refuse(path, error.what());
   }
 }
 

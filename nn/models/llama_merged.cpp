@@ -13,7 +13,7 @@
 namespace heddle::nn {
 namespace {
 
-using Parts = std::vector<StoredPart>;
+using StoredParts = std::vector<StoredPart>;
 
 // "general.file_type": what most of a file is in, by llama.cpp's numbers.
 uint32_t file_type_of(GgmlType type) {
@@ -48,7 +48,7 @@ void put_in_form(const std::string& name, const LlamaConfig& config, int64_t row
 MergedTypes save_merged(const std::string& path, const Gguf& base, const std::string& base_path, const Lora* adapters,
                         const MergedForm& form) {
   const GgufLlama llama = gguf_llama(base, base_path);
-  std::map<std::string, Parts> parts;
+  std::map<std::string, StoredParts> parts;
   for (auto& [name, own] : parts_of(llama.options, llama.fused)) parts[gguf_name(name, llama.options)] = own;
   GgufWriter writer;
   for (const auto& [key, value] : base.metadata()) {
@@ -59,7 +59,7 @@ MergedTypes save_merged(const std::string& path, const Gguf& base, const std::st
   const std::string last = llama.options.tied ? "token_embd.weight" : "output.weight";
   MergedTypes types;
   for (const GgufTensor& tensor : base.tensors()) {
-    const Parts& own = parts[tensor.name];
+    const StoredParts& own = parts[tensor.name];
     const bool adapted = is_adapted(own, adapters), stays = own.empty() || !form.type;
     const GgmlType type = stays ? tensor.type : fitting_type(*form.type, tensor.shape, tensor.name == last);
     ++types[type];

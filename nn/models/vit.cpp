@@ -24,7 +24,7 @@ const VitOptions& checked(const VitOptions& o) {
   return o;
 }
 
-Linear projection(int64_t in, int64_t out, const ParameterOptions& p) {
+Linear linear(int64_t in, int64_t out, const ParameterOptions& p) {
   Linear layer(in, out, {.device = p.device, .generator = p.generator});
   init::xavier_uniform(layer.weight, 1, p.generator);
   init::zeros(layer.bias);
@@ -56,10 +56,10 @@ VitBlock::VitBlock(const VitOptions& o, const ParameterOptions& p)
       generator_(p.generator),
       ln_1_(add("ln_1", LayerNorm(o.width, {.eps = 1e-6, .device = p.device}))),
       ln_2_(o.width, {.eps = 1e-6, .device = p.device}),
-      in_proj_(projection(o.width, 3 * o.width, p)),
-      out_proj_(projection(o.width, o.width, p)),
-      mlp_(projection(o.width, o.mlp_width, p), GELU(), Dropout(o.dropout, {.generator = p.generator}),
-           projection(o.mlp_width, o.width, p)) {
+      in_proj_(linear(o.width, 3 * o.width, p)),
+      out_proj_(linear(o.width, o.width, p)),
+      mlp_(linear(o.width, o.mlp_width, p), GELU(), Dropout(o.dropout, {.generator = p.generator}),
+           linear(o.mlp_width, o.width, p)) {
   Parts attention("SelfAttention");
   attention.add_parameter("in_proj_weight", in_proj_.weight);
   attention.add_parameter("in_proj_bias", in_proj_.bias);

@@ -7,7 +7,7 @@
 namespace heddle::onnx::build {
 namespace {
 
-Tensor places(const Call& c, int64_t count) {
+Tensor count_up(const Call& c, int64_t count) {
   return arange(0, static_cast<double>(count), 1, DType::i64, &c.device());
 }
 
@@ -71,7 +71,7 @@ void gather_nd(Call& c) {
   if (batches > 1) {
     Shape spread;
     for (int i = 0; i < last; ++i) spread.push_back(i < batch ? x.dim(i) : 1);
-    flat = flat + heddle::reshape(places(c, batches) * static_cast<double>(block), spread);
+    flat = flat + heddle::reshape(count_up(c, batches) * static_cast<double>(block), spread);
   }
   Shape shape;
   for (int i = 0; i < last; ++i) shape.push_back(indices.dim(i));
@@ -112,7 +112,7 @@ void tensor_scatter(Call& c) {
   const int axis = c.axis(c.integer("axis", -2), cache.rank());
   if (axis == 0) c.fail("axis 0 is that of the batch");
   const int64_t length = update.dim(axis);
-  Tensor at = places(c, length);
+  Tensor at = count_up(c, length);
   if (c.given(2)) at = heddle::unsqueeze(heddle::cast(c.tensor(2), DType::i64), 1) + at;
   if (!c.given(2)) at = heddle::unsqueeze(at, 0);
   if (c.text("mode", "linear") == "circular") at = heddle::mod(at, static_cast<double>(cache.dim(axis)));
@@ -132,7 +132,7 @@ void one_hot(Call& c) {
   at = heddle::where(at < 0.0, at + static_cast<double>(depth), at);
   Shape spread;
   for (int i = 0; i <= indices.rank(); ++i) spread.push_back(i == axis ? depth : 1);
-  const Tensor hit = heddle::eq(heddle::unsqueeze(at, axis), heddle::reshape(places(c, depth), spread));
+  const Tensor hit = heddle::eq(heddle::unsqueeze(at, axis), heddle::reshape(count_up(c, depth), spread));
   c.out(heddle::where(hit, select(values, 0, 1), select(values, 0, 0)), c.type(2));
 }
 
@@ -199,7 +199,7 @@ void unique(Call& c) {
   const Tensor inverse_of_order = argsort(order, 0);
   Tensor inverse = index_select(runs.number, 0, inverse_of_order);
   Tensor first = scatter_reduce(full(Shape{runs.count}, static_cast<double>(n), DType::i64, &c.device()), 0, inverse,
-                                places(c, n), ScatterReduction::amin);
+                                count_up(c, n), ScatterReduction::amin);
   if (c.integer("sorted", 1) == 0) {
     const Tensor by_place = argsort(first, 0);
     inverse = index_select(argsort(by_place, 0), 0, inverse);

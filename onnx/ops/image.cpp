@@ -72,7 +72,7 @@ void col_to_image(Call& c) {
   if (c.has("strides")) options.stride = c.integers("strides");
   std::vector<int64_t> p = pads.empty() ? std::vector<int64_t>{0, 0, 0, 0} : pads;
   if (p.size() != 4) c.fail("pads have not two numbers for each axis");
-  const Tensor y = fold(c.tensor(0), {size[0] + p[0] + p[2], size[1] + p[1] + p[3]}, block, options);
+  const Tensor y = heddle::fold(c.tensor(0), {size[0] + p[0] + p[2], size[1] + p[1] + p[3]}, block, options);
   c.out(narrow(narrow(y, 2, p[0], size[0]), 3, p[1], size[1]), c.type(0));
 }
 

@@ -30,6 +30,7 @@ const std::vector<Forced>& schedules() {
       {"tiles", {{"STREAM", 0}, {"TILE", 1}, {"TILE_I", 32}, {"TILE_Q", 64}}},
       {"streamed tiles", {{"STREAM", 1}, {"TILE", 1}, {"TILE_I", 64}, {"TILE_Q", 16}}},
       {"lanes", {{"LANES", 32}, {"PER_LANE", 4}, {"TILE", 0}, {"QUADS", 0}}},
+      {"read ahead", {{"LANES", 32}, {"PER_LANE", 3}, {"AHEAD", 1}, {"TILE", 0}, {"QUADS", 0}}},
       {"quads", {{"LANES", 8}, {"QUADS", 3}, {"TILE", 0}}},
       {"small tiles", {{"TILE", 1}, {"TILE_I", 16}}},
   };

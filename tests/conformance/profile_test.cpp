@@ -46,7 +46,7 @@ class ProfilerOn : public tests::DeviceTest {
     }
     double bytes = 0;
     const Profile& profile = profiler.stop();
-    for (const KernelRun& run : profile.runs) bytes += profile.kernels[run.kernel].facts.bytes();
+    for (const KernelSpan& run : profile.runs) bytes += profile.kernels[run.kernel].facts.bytes();
     kernels = profile.runs.size();
     return bytes;
   }
@@ -85,7 +85,7 @@ TEST_P(ProfilerOn, TimesAreInOrderAndAddUp) {
   EXPECT_LE(profile.kernel_seconds(), profile.device_seconds() * (1 + 1e-9));
   EXPECT_LE(profile.device_seconds(), profile.seconds);
   double before = 0;
-  for (const KernelRun& run : profile.runs) {
+  for (const KernelSpan& run : profile.runs) {
     EXPECT_LE(before, run.start + 1e-9);
     EXPECT_LE(run.start, run.end);
     before = run.end;

@@ -38,7 +38,9 @@ class Rows : public DeviceTest {
     return {{"default", {}},
             {"one subgroup", {{"LANES", 8}}},
             {"many", {{"LANES", 128}}},
-            {"shared memory", {{"LANES", 64}, {"SUBGROUPS", 0}}}};
+            {"shared memory", {{"LANES", 64}, {"SUBGROUPS", 0}}},
+            {"whole rows in registers", {{"LANES", 64}, {"PER_LANE", 3}}},
+            {"parts of rows in registers", {{"LANES", 8}, {"PER_LANE", 4}}}};
   }
 };
 

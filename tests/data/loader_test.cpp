@@ -57,6 +57,31 @@ std::vector<int32_t> numbers_in(const std::vector<Sample>& batches) {
   return numbers;
 }
 
+// Numbers and what was drawn for them: the parts of a batch, one behind the other, are the batch.
+TEST(Loader, PartsOfEachBatchMakeItUp) {
+  data::Loader whole(numbered(26), data::shuffled(26, 5), {.batch = 7, .seed = 9});
+  const std::vector<Sample> batches = all_batches(whole, 2, 1);
+  ASSERT_EQ(batches.size(), 2u);
+  for (const int workers : {0, 2}) {
+    std::vector<std::vector<Sample>> parts;
+    for (const data::BatchPart part : {data::BatchPart{0, 2}, {2, 2}, {4, 3}}) {
+      data::Loader loader(numbered(26), data::shuffled(26, 5),
+                          {.batch = 7, .workers = workers, .seed = 9, .part = part});
+      EXPECT_EQ(loader.batches(), 3);
+      parts.push_back(all_batches(loader, 2, 1));
+    }
+    for (size_t batch = 0; batch < 2; ++batch) {
+      for (size_t array = 0; array < 2; ++array) {
+        std::vector<std::byte> bytes;
+        for (const auto& part : parts)
+          bytes.insert(bytes.end(), part[batch][array].bytes.begin(), part[batch][array].bytes.end());
+        EXPECT_EQ(bytes,
+                  std::vector<std::byte>(batches[batch][array].bytes.begin(), batches[batch][array].bytes.end()));
+      }
+    }
+  }
+}
+
 TEST(Loader, SameBatchesForAnyNumberOfWorkers) {
   const data::DatasetPtr set = numbered(103);
   data::Loader alone(set, data::shuffled(103, 5), {.batch = 8, .drop_last = false, .seed = 3});
@@ -210,6 +235,11 @@ TEST(Loader, BadOptions) {
   EXPECT_TRUE(contains(thrown_text<ValueError>(make({.batch = 0})), "batch size is 0"));
   EXPECT_TRUE(contains(thrown_text<ValueError>(make({.batch = 6})), "only 5 examples"));
   EXPECT_TRUE(contains(thrown_text<ValueError>(make({.batch = 1, .workers = -1})), "-1 workers"));
+  for (const data::BatchPart part : {data::BatchPart{-1, 2}, {3, 2}, {0, 5}, {1, 0}, {0, -1}}) {
+    EXPECT_TRUE(contains(thrown_text<ValueError>(make({.batch = 4, .part = part})),
+                         "from place " + std::to_string(part.first) + " on are no part of a batch of 4"));
+  }
+  EXPECT_TRUE(contains(thrown_text<ValueError>(make({.batch = 2, .drop_last = false, .part = {0, 1}})), "drop_last"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::Loader(set, data::sequential(9), {.batch = 1}); }),
                        "example 5 of 5"));
   data::Loader loader(set, data::sequential(5), {.batch = 2});

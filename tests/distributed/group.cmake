@@ -5,3 +5,5 @@ target_link_libraries(heddle_mpi_ranks PRIVATE heddle)
 target_sources(heddle_tests_distributed PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/cli/subprocess.cpp)
 target_compile_definitions(heddle_tests_distributed PRIVATE HEDDLE_MPI_RANKS="$<TARGET_FILE:heddle_mpi_ranks>")
 add_dependencies(heddle_tests_distributed heddle_mpi_ranks)
+# What train_test.cpp launches.
+add_dependencies(heddle_tests_distributed heddle_cli)

@@ -70,7 +70,7 @@ TEST_F(Mpi, ARankThatDoesNotComeIsNamed) {
 }
 
 TEST_F(Mpi, StartsOnceInAProcess) {
-  const Finished run = ranks(1, "twice");
+  const Finished run = ranks(2, "twice");
   EXPECT_NE(run.err.find("[mpi] this process has had its world"), std::string::npos) << run.err;
 }
 
@@ -114,13 +114,19 @@ class Variables {
 };
 
 TEST(Launch, IsReadFromTheEnvironment) {
-  const Variables none{{"OMPI_COMM_WORLD_SIZE", nullptr}, {"PMI_SIZE", nullptr}, {"PMIX_RANK", nullptr}};
+  const Variables none{{"OMPI_COMM_WORLD_SIZE", nullptr},
+                       {"PMI_SIZE", nullptr},
+                       {"PMIX_RANK", nullptr},
+                       {"SLURM_STEP_NUM_TASKS", nullptr}};
   EXPECT_EQ(launch_of_process().kind, Launch::Kind::none);
   EXPECT_EQ(open_world()->size(), 1);
   {
     const Variables set{{"PMIX_RANK", "0"}};
     EXPECT_EQ(launch_of_process().kind, Launch::Kind::pmix);
     EXPECT_EQ(launch_of_process().str(), "a PMIx launcher started this process");
+    const Variables of_slurm{{"SLURM_STEP_NUM_TASKS", "1"}};
+    EXPECT_EQ(launch_of_process().str(), "a PMIx launcher started 1 rank");
+    EXPECT_EQ(open_world()->transport(), "none");  // nobody else is there: no library is needed
   }
   {
     const Variables set{{"PMI_SIZE", "3"}};

@@ -155,10 +155,16 @@ void add_rows(std::vector<Variant>& all) {
   all.push_back({"scan", {{}, {{"SCHEDULE", 2}, {"CARRY", 1}}, {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}}, {}, {}, {}}});
 }
 
-// The schedule of one lane a row has vectors of 16, which only OpenCL has: tests/conformance/fft_rows_test.cpp runs it.
+// The schedules of one lane have vectors of 16, which only OpenCL has: tests/conformance/fft_rows_test.cpp and
+// fft_lines_test.cpp run them.
 void add_fft(std::vector<Variant>& all) {
   for (const int64_t n : {256, 4096})
     all.push_back({"fft", {{}, {{"N", n}, {"REAL_IN", n == 256}, {"REAL_OUT", n == 4096}}, {}, {}, {}, {}}});
+  for (const Bindings& facts : {Bindings{{"CAP", 240}, {"LANES", 15}, {"SHARED_LINES", 4}, {"HALF", 1}},
+                                Bindings{{"CAP", 240}, {"LANES", 15}, {"HALF", 2}, {"BACK", 1}},
+                                Bindings{{"CAP", 154}, {"LANES", 10}, {"COLUMNS_IN", 1}, {"AFTER", 2}},
+                                Bindings{{"CAP", 441}, {"LANES", 28}, {"REAL_IN", 1}, {"REAL_OUT", 1}, {"BEFORE", 1}}})
+    all.push_back({"fft_lines", {{}, facts, {}, {}, {}, {}}});
 }
 
 void add_linalg(std::vector<Variant>& all) {

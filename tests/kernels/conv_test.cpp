@@ -93,9 +93,11 @@ class ConvTest : public KernelTest {
     const int64_t c_n = swapped ? p.OG : p.CG, o_n = swapped ? p.CG : p.OG,
                   taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
     const ConvImages result = dense(p.G * p.OG, p.out, {p.last});
-    std::vector<double> out(p.kind == Kind::weight_grad ? static_cast<size_t>(p.parts * p.G * o_n * c_n * taps)
-                                                        : extent(result, p.N));
-    const int64_t lines = (p.N * y_size[0] * y_size[1] + p.parts - 1) / p.parts;
+    const size_t results =
+        p.kind == Kind::weight_grad ? static_cast<size_t>(p.G * o_n * c_n * taps) : extent(result, p.N);
+    std::vector<double> out(static_cast<size_t>(p.parts) * results);
+    const int64_t lines = (p.N * y_size[0] * y_size[1] + p.parts - 1) / p.parts,
+                  channels = (p.CG + p.parts - 1) / p.parts;
     for (int64_t n = 0; n < p.N; ++n) {
       for (int64_t o = 0; o < p.G * o_n; ++o) {
         for_each(y_size, [&](const Extent3& q) {
@@ -109,14 +111,15 @@ class ConvTest : public KernelTest {
               const int64_t channel = o / o_n * c_n + c, tap = (k[0] * p.kernel[1] + k[1]) * p.kernel[2] + k[2],
                             w = (o * c_n + c) * taps + tap;
               if (p.kind == Kind::forward) {
-                out[static_cast<size_t>(at(result, n, o, q))] +=
+                out[static_cast<size_t>(c / channels) * results + static_cast<size_t>(at(result, n, o, q))] +=
                     first[static_cast<size_t>(at(a, n, channel, at_x))] * second[static_cast<size_t>(w)];
               } else if (p.kind == Kind::input_grad) {
-                out[static_cast<size_t>(at(result, n, channel, at_x))] +=
+                const auto part = static_cast<size_t>(o % o_n / channels);
+                out[part * results + static_cast<size_t>(at(result, n, channel, at_x))] +=
                     first[static_cast<size_t>(at(a, n, o, q))] * second[static_cast<size_t>(w)];
               } else {
                 const int64_t part = ((n * y_size[0] + q[0]) * y_size[1] + q[1]) / lines;
-                out[static_cast<size_t>(part * p.G * o_n * c_n * taps + w)] +=
+                out[static_cast<size_t>(part) * results + static_cast<size_t>(w)] +=
                     first[static_cast<size_t>(at(a, n, channel, at_x))] * second[static_cast<size_t>(at(b, n, o, q))];
               }
             }
@@ -233,6 +236,45 @@ TEST_P(ConvTest, SharedTiles) {
   for (const Kind kind : kinds) {
     for (const Case& c : {cases[1], cases[3], cases[6]}) check(c, kind, tiles());
   }
+}
+
+// Two tiles, four neighbours of a lane, whole kernels in a tile and cut ones, more channels than a tile holds; strided
+// gradients go by phases.
+TEST_P(ConvTest, SharedTilesOfWholeKernels) {
+  const Case shapes[] = {
+      {"plain", 2, 1, 21, 35, {1, 9, 13}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+      {"strided", 3, 2, 22, 34, {1, 8, 11}, {1, 3, 3}, {1, 2, 3}, {1, 1, 1}, {0, 1, 1}, {0, 0, 2}},
+      {"pointwise", 2, 1, 37, 17, {1, 7, 9}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+      {"large kernel", 1, 1, 3, 9, {1, 8, 12}, {1, 7, 6}, {1, 2, 1}, {1, 1, 2}, {0, 3, 2}, {0, 2, 3}},
+      cases[5],
+  };
+  const Bindings wide = {{"SCHEDULE", 1}, {"TM", 32}, {"TN", 64}, {"TK", 18},
+                         {"RM", 8},       {"RN", 4},  {"RUN", 4}, {"PREFETCH", 1}};
+  // lavapipe takes seconds to compile one of those, and never chooses them.
+  if (!on_opencl()) {
+    Bindings small = {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 18},
+                      {"RM", 4},       {"RN", 2},  {"RUN", 2}, {"PREFETCH", 1}};
+    for (const Kind kind : {Kind::forward, Kind::input_grad}) check(shapes[1], kind, small);
+    small["TK"] = 16;
+    check(shapes[1], Kind::weight_grad, small);
+    return;
+  }
+  Bindings deep = wide;
+  deep["TK"] = 36;
+  deep["RM"] = 4;
+  deep["RUN"] = 2;
+  for (const Kind kind : {Kind::forward, Kind::input_grad}) {
+    for (const Case& c : shapes) check(c, kind, c.kernel[2] == 3 ? wide : deep);
+    check(shapes[0], kind, deep);
+    check(shapes[1], kind, deep);
+  }
+  Bindings weights = wide;
+  weights["TK"] = 16;
+  for (const Case& c : shapes) check(c, Kind::weight_grad, weights);
+  weights["TK"] = 8;
+  weights["RM"] = 2;
+  weights["RUN"] = 2;
+  check(shapes[1], Kind::weight_grad, weights);
 }
 
 TEST_P(ConvTest, Packed) {
@@ -357,6 +399,13 @@ TEST_P(ConvTest, PartialSums) {
     check(cases[1], Kind::weight_grad, t, o);
   o.parts = 7;
   check(cases[6], Kind::weight_grad, packed(Kind::weight_grad), o);
+  // Of channels: the last part is shorter, or empty.
+  for (const Kind kind : {Kind::forward, Kind::input_grad}) {
+    check(cases[3], kind, tiles(), o);
+    o.layout = Layout{true, 3, 1};
+    check(cases[1], kind, tiles(), o);
+    o.layout = Layout{};
+  }
 }
 
 TEST_P(ConvTest, HalfAndDoubleTypes) {
@@ -388,27 +437,37 @@ TEST_P(ConvTest, SameBitsInEveryRun) {
 
 HEDDLE_ON_DEVICES(ConvTest);
 
-// On NVIDIA's the largest tiles that keep the 132 units of an H200 busy, as they were measured there.
+// On NVIDIA's, sums in parts make enough tiles of 64 x 64 for the 132 units of an H200.
 TEST(PickConv, FillsAGpu) {
   const Caps caps = hopper();
   const TuningOff off;
   struct Picked {
-    int64_t channels, side, tm, tn, rn;
+    int64_t channels, side, parts, weight_parts;
   };
-  for (const auto& [channels, side, tm, tn, rn] :
-       {Picked{64, 32, 64, 64, 2}, Picked{256, 8, 32, 64, 2}, Picked{512, 4, 32, 32, 2}, Picked{64, 112, 64, 64, 4}}) {
+  for (const auto& [channels, side, parts, weight_parts] :
+       {Picked{64, 32, 1, 26}, Picked{128, 16, 2, 7}, Picked{256, 8, 4, 2}, Picked{512, 4, 8, 1}}) {
     ConvProblem p;
     p.N = 16;
     p.CG = p.OG = channels;
     p.in = p.out = {1, side, side};
     p.kernel = {1, 3, 3};
     p.pad = {0, 1, 1};
-    const Bindings picked = pick_conv(caps, p);
-    EXPECT_EQ(picked.at("SCHEDULE"), 1);
-    EXPECT_EQ(picked.at("TM"), tm) << channels;
-    EXPECT_EQ(picked.at("TN"), tn) << channels;
-    EXPECT_EQ(picked.at("RN"), rn) << channels;
-    EXPECT_TRUE(KernelFile::builtin("conv").refusal(picked).empty());
+    for (const Kind kind : {Kind::forward, Kind::input_grad, Kind::weight_grad}) {
+      const bool weights = kind == Kind::weight_grad;
+      p.kind = kind;
+      p.parts = 1;
+      p.parts = pick_conv_parts(caps, p);
+      EXPECT_EQ(p.parts, weights ? weight_parts : parts) << channels;
+      const Bindings picked = weights ? pick_conv_weight_grad(caps, p) : pick_conv(caps, p);
+      EXPECT_EQ(picked.at("SCHEDULE"), 1);
+      EXPECT_EQ(picked.at("TM") * picked.at("TN"), 64 * 64) << channels;
+      EXPECT_EQ(KernelFile::builtin(weights ? "conv_weight_grad" : "conv").refusal(picked), "");
+    }
+    ConvProblem elsewhere = p;
+    elsewhere.kind = Kind::forward;
+    Caps cpu = caps;
+    cpu.device_class = DeviceClass::cpu;
+    EXPECT_EQ(pick_conv_parts(cpu, elsewhere), 1);
   }
 }
 

@@ -62,6 +62,15 @@ TEST_P(MatmulGpuTest, TilesPrefetched) {
   for (const char* form : {"NN", "TT"}) check_gpu(tiles(), form);
 }
 
+// Lanes of a subgroup in a block of both dimensions; sixteen columns a lane.
+TEST_P(MatmulGpuTest, TilesWoven) {
+  const Bindings woven = {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32},   {"TK", 8},       {"RM", 4},
+                          {"RN", 4},       {"RUN", 4}, {"WEAVE", 1}, {"PREFETCH", 1}, {"RESIDENT", 2}};
+  for (const char* form : {"NT", "TN"}) check_gpu(woven, form);
+  check_gpu({{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 16}, {"RUN", 2}}, "NN");
+  EXPECT_NE(file_.refusal({{"SCHEDULE", 1}, {"TM", 16}, {"RM", 8}, {"WEAVE", 1}}), "");
+}
+
 // Schedule 2 with 16 bytes at a time, along k and along rows and columns; rows past the end of a tile.
 TEST_P(MatmulGpuTest, ColumnsByQuads) {
   const Bindings narrow = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 8}, {"NV", 2}, {"MB", 2}},

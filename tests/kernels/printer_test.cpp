@@ -97,6 +97,9 @@ TEST(PrinterTest, Cuda) {
       << t;
   EXPECT_TRUE(has(t, "__shared__ __align__(16) float tile[64];"));
   EXPECT_TRUE(has(t, "#line 17 \"shaders/sample.hk\"\nBARRIER();"));
+  KernelSource two = sample();
+  two.defines.emplace_back("RESIDENT", "2");
+  EXPECT_TRUE(has(print(two, Target::cuda), "__launch_bounds__(64, 2) heddle_kernel("));
 }
 
 TEST(PrinterTest, IsAFunctionOfTheSource) {

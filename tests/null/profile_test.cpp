@@ -35,7 +35,7 @@ Sums counted(const F& work) {
   }
   const Profile& profile = profiler.stop();
   Sums sums;
-  for (const KernelRun& run : profile.runs) {
+  for (const KernelSpan& run : profile.runs) {
     const KernelFacts& f = profile.kernels[run.kernel].facts;
     sums.read += f.read_bytes;
     sums.written += f.written_bytes;

@@ -185,9 +185,9 @@ TEST_P(KernelsAsTheyAre, GiveTheirSums) {
 
 constexpr const char* barrier = "BARRIER();";
 const Planted bugs[] = {
-    {"BarrierInFrontOfTheProductDropped", Kernel::tiles, "BARRIER();\n    MULTIPLY_TILES(0u)", "MULTIPLY_TILES(0u)",
+    {"BarrierInFrontOfTheProductDropped", Kernel::tiles, "BARRIER();\n    MULTIPLY_TILES(0)", "MULTIPLY_TILES(0)",
      FaultKind::race},
-    {"BarrierBehindTheProductDropped", Kernel::tiles, "MULTIPLY_TILES(0u)\n    BARRIER();", "MULTIPLY_TILES(0u)",
+    {"BarrierBehindTheProductDropped", Kernel::tiles, "MULTIPLY_TILES(0)\n    BARRIER();", "MULTIPLY_TILES(0)",
      FaultKind::race},
     {"StoreOneRowTooFar", Kernel::tiles, "if (m < M && n < N) EPILOGUE", "if (m <= M && n < N) EPILOGUE",
      FaultKind::bounds},

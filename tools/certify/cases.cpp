@@ -211,9 +211,28 @@ std::vector<Case> data_cases() {
     const Tensor y = embedding(weight, matrix(d, {4096}, DType::i32));
     eval({grad(y, weight, ones_like(y))});
   });
-  add("fft", "64x4096 f32", [](DeviceContext& d) { eval({fft(matrix(d, {64, 4096, 2}))}); });
-  add("fft", "64x1000 f32", [](DeviceContext& d) { eval({fft(matrix(d, {64, 1000, 2}))}); });
   return cases;
+}
+
+// Of lengths that are no power of two: radices, a large one, half spectra, a convolution, columns with twiddles.
+std::vector<Case> fft_cases() {
+  const auto pairs = [](Shape shape, int axis) {
+    return [=](DeviceContext& d) { eval({fft(matrix(d, shape), {.axis = axis})}); };
+  };
+  return {{"fft", "64x4096 f32", pairs({64, 4096, 2}, -1)},
+          {"fft_lines", "64x1000 f32", pairs({64, 1000, 2}, -1)},
+          {"fft_lines", "64x2016 f32", pairs({64, 2016, 2}, -1)},
+          {"fft_lines", "64x403 f32", pairs({64, 403, 2}, -1)},
+          {"fft_lines", "64x1009 f32, a convolution", pairs({64, 1009, 2}, -1)},
+          {"fft_lines", "240x64 f32, columns", pairs({240, 64, 2}, 0)},
+          {"fft_lines", "8x65536 f32, two launches", pairs({8, 65536, 2}, -1)},
+          {"fft_lines", "64x1000 f32, reals",
+           [](DeviceContext& d) {
+             eval({rfft(matrix(d, {64, 1000}))});
+           }},
+          {"fft_lines", "64x1000 f32, reals back", [](DeviceContext& d) {
+             eval({irfft(matrix(d, {64, 501, 2}), {.n = 1000})});
+           }}};
 }
 
 // Bodies that no call here reaches: as they are without a picker.
@@ -285,7 +304,7 @@ const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = [] {
     std::vector<Case> all;
     for (const auto make : {matmul_cases, conv_cases, attention_cases, linalg_cases, packed_cases, data_cases,
-                            plain_cases, recipe_cases}) {
+                            fft_cases, plain_cases, recipe_cases}) {
       for (Case& c : make()) all.push_back(std::move(c));
     }
     return all;

@@ -8,9 +8,6 @@
 namespace heddle::tools::certify {
 namespace {
 
-bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 // Multiply-adds of a lane: 0 where the opcode is none. Integer multiply-adds compute addresses.
 double multiply_adds(std::string_view opcode) {
   if (begins(opcode, "v_pk_fma")) return 2;
@@ -24,7 +21,7 @@ double multiply_adds(std::string_view opcode) {
   return 0;
 }
 
-double width_of(std::string_view opcode) {
+double gcn_bytes(std::string_view opcode) {
   constexpr std::array<std::pair<std::string_view, double>, 12> widths = {{{"b128", 16},
                                                                            {"b96", 12},
                                                                            {"b64", 8},
@@ -62,10 +59,10 @@ Instruction classify(std::string_view opcode, std::string_view operands, double 
     if (const double each = multiply_adds(take_word(second)); each > 0) return set(Unit::fma, each * lanes);
   }
   if (begins(opcode, "v_")) return i;
-  if (begins(opcode, "ds_")) return set(Unit::shared, lanes * width_of(opcode));
-  if (begins(opcode, "scratch_")) return set(Unit::scratch, lanes * width_of(opcode));
+  if (begins(opcode, "ds_")) return set(Unit::shared, lanes * gcn_bytes(opcode));
+  if (begins(opcode, "scratch_")) return set(Unit::scratch, lanes * gcn_bytes(opcode));
   for (const std::string_view name : {"buffer_", "global_", "flat_", "tbuffer_", "image_"}) {
-    if (begins(opcode, name)) return set(Unit::memory, lanes * width_of(opcode));
+    if (begins(opcode, name)) return set(Unit::memory, lanes * gcn_bytes(opcode));
   }
   if (begins(opcode, "s_barrier")) return set(Unit::barrier, 0);
   if (begins(opcode, "s_branch") || begins(opcode, "s_cbranch") || begins(opcode, "s_endpgm"))

@@ -9,11 +9,8 @@
 namespace heddle::tools::certify {
 namespace {
 
-bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 // "(16|M0)" -> 16; 1 where the instruction says no width.
-double width_of(std::string_view operands) {
+double lanes_of(std::string_view operands) {
   const size_t open = operands.find('('), bar = operands.find("|M");
   if (open == std::string_view::npos || bar == std::string_view::npos || bar < open) return 1;
   const auto lanes = parse_number<int>(std::string(trim(operands.substr(open + 1, bar - open - 1))));
@@ -80,7 +77,7 @@ Unit message_unit(std::string_view opcode, std::string_view line) {
 }
 
 Instruction classify(std::string_view opcode, std::string_view operands, std::string_view line) {
-  const double lanes = width_of(operands);
+  const double lanes = lanes_of(operands);
   Instruction i{Unit::vector, std::string(opcode), lanes, {}};
   const auto set = [&](Unit unit, double amount) {
     i.unit = unit;

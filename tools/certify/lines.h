@@ -16,6 +16,9 @@
 
 namespace heddle::tools::certify {
 
+inline bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
 // Calls visit(line) for each, trimmed.
 template <class F>
 void for_each_line(std::string_view text, const F& visit) {

@@ -10,8 +10,6 @@ namespace {
 
 constexpr double lanes = 32;
 
-bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
-
 // "HGMMA.64x256x16.F32" -> a quarter of 64 * 256 * 16, since four warps issue one; 0 where it is no such instruction.
 double warpgroup_amount(std::string_view opcode) {
   const size_t at = opcode.find(".64x");
@@ -38,7 +36,7 @@ double matrix_amount(std::string_view opcode) {
 }
 
 // Bytes that a lane loads or stores: 4 unless the opcode says another width.
-double width_of(std::string_view opcode) {
+double sass_bytes(std::string_view opcode) {
   constexpr std::array<std::pair<std::string_view, double>, 6> widths = {
       {{".128", 16}, {".64", 8}, {".U8", 1}, {".S8", 1}, {".U16", 2}, {".S16", 2}}};
   for (const auto& [name, bytes] : widths) {
@@ -65,10 +63,10 @@ Instruction classify(std::string_view opcode, std::string_view operands) {
   if (is("HFMA2")) return makes_constant(operands) ? i : set(Unit::fma, 2 * lanes);
   if (is("IDP")) return set(Unit::fma, 4 * lanes);
   if (is("LDSM")) return set(Unit::shared, lanes * (opcode.ends_with(".4") ? 16 : opcode.ends_with(".2") ? 8 : 4));
-  if (is("LDS") || is("STS") || is("ATOMS")) return set(Unit::shared, lanes * width_of(opcode));
-  if (is("LDL") || is("STL")) return set(Unit::scratch, lanes * width_of(opcode));
+  if (is("LDS") || is("STS") || is("ATOMS")) return set(Unit::shared, lanes * sass_bytes(opcode));
+  if (is("LDL") || is("STL")) return set(Unit::scratch, lanes * sass_bytes(opcode));
   if (is("LDG") || is("STG") || is("LD.") || is("ST.") || is("ATOM") || is("RED") || is("UTMA"))
-    return set(Unit::memory, lanes * width_of(opcode));
+    return set(Unit::memory, lanes * sass_bytes(opcode));
   if (is("LDGDEPBAR") || is("DEPBAR") || is("NOP")) return set(Unit::none, 0);
   if (is("BAR") || is("WARPSYNC") || is("MEMBAR")) return set(Unit::barrier, 0);
   if (is("BRA") || is("EXIT") || is("BRX") || is("CALL") || is("RET") || is("JMP")) return set(Unit::branch, 0);

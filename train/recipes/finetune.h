@@ -34,6 +34,7 @@ class Finetune final : public Task {
   nn::Module& network() override { return *base_.network; }
   const TrainingData& training() const override { return data_; }
   Tensor loss(const std::vector<Tensor>& batch) override;
+  bool loss_weighs_examples_alike() const override { return false; }  // by the tokens of their answers
   std::vector<std::string> names_of_step() const override;
   std::vector<Tensor> take_figures_of_step() override { return std::exchange(figures_of_step_, {}); }
   Evaluation evaluate(int64_t limit) override;

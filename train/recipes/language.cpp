@@ -22,8 +22,8 @@
 namespace heddle::train {
 namespace {
 
-constexpr int64_t evaluation_tokens = 4096;  // of a batch
-constexpr int64_t sample_tokens = 200;
+constexpr int64_t validated_tokens = 4096;  // of a batch
+constexpr int64_t drawn_tokens = 200;
 constexpr double sample_temperature = 0.8;
 
 std::string own_source() {
@@ -133,7 +133,7 @@ Evaluation LanguageModel::evaluate(int64_t limit) {
   const data::DatasetPtr blocks = data::first(data::windows(corpus_.validation, block_), limit);
   nn::Mean mean(device_);
   for_each_batch(
-      blocks, std::max<int64_t>(1, evaluation_tokens / block_), {}, device_,
+      blocks, std::max<int64_t>(1, validated_tokens / block_), {}, device_,
       [&](const std::vector<Tensor>& batch) { mean.add(loss_of(batch, 0), static_cast<double>(batch.at(1).numel())); });
   const double loss = mean.value();
   return {.split = "validation", .loss = loss, .examples = blocks->size(), .metrics = {{"perplexity", std::exp(loss)}}};
@@ -142,7 +142,7 @@ Evaluation LanguageModel::evaluate(int64_t limit) {
 Generated LanguageModel::generate() {
   const std::span<const int32_t> prompt = corpus_.validation.tokens().first(1);
   const std::vector<int32_t> made =
-      nn::generate(*model_.decoder(), prompt, {.tokens = sample_tokens, .temperature = sample_temperature, .seed = 1});
+      nn::generate(*model_.decoder(), prompt, {.tokens = drawn_tokens, .temperature = sample_temperature, .seed = 1});
   return {.text = corpus_.tokenizer->decode(prompt) + corpus_.tokenizer->decode(made)};
 }
 

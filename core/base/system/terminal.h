@@ -13,6 +13,10 @@ bool is_terminal(Stream stream);
 // Of standard output; 80 where it is none.
 int terminal_columns();
 
+// Standard input, past the library's buffers: a byte, which is taken, or its end, or neither within so many seconds.
+enum class Input { nothing, byte, end };
+Input read_input(double seconds);
+
 // Before anything is opened: a closed stream stays useless, but its number is taken, so that no file (of a driver, say)
 // gets what is printed. Where the system needs it, streams and terminal are told that texts are UTF-8 and bytes stay as
 // they are.

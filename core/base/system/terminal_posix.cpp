@@ -1,8 +1,11 @@
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 
 #include "heddle/core/base/system/terminal.h"
 
@@ -22,6 +25,16 @@ void occupy_standard_streams() {
     if (::fcntl(number, F_GETFD) < 0 && errno == EBADF)
       ::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
+}
+
+Input read_input(double seconds) {
+  pollfd waits{STDIN_FILENO, POLLIN, 0};
+  const int ready = ::poll(&waits, 1, static_cast<int>(std::ceil(std::clamp(seconds, 0.0, 3600.0) * 1000)));
+  if (ready <= 0) return Input::nothing;
+  char byte = 0;
+  const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
+  if (got == 1) return Input::byte;
+  return got < 0 && (errno == EINTR || errno == EAGAIN) ? Input::nothing : Input::end;
 }
 
 void write_error(std::string_view text) noexcept {

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <io.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "heddle/core/base/system/terminal.h"
@@ -45,6 +46,24 @@ void occupy_standard_streams() {
     DWORD mode = 0;
     if (GetConsoleMode(handle_of(stream), &mode))
       SetConsoleMode(handle_of(stream), mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+  }
+}
+
+// Waiting for a pipe is for nothing but asking again.
+Input read_input(double seconds) {
+  constexpr DWORD pause = 20;
+  const HANDLE input = handle_of(Stream::input);
+  const ULONGLONG end = GetTickCount64() + static_cast<ULONGLONG>(std::clamp(seconds, 0.0, 3600.0) * 1000);
+  for (;;) {
+    DWORD there = 0;
+    if (!PeekNamedPipe(input, nullptr, 0, nullptr, &there, nullptr)) return Input::end;
+    if (there > 0) {
+      char byte = 0;
+      DWORD got = 0;
+      return ReadFile(input, &byte, 1, &got, nullptr) && got == 1 ? Input::byte : Input::end;
+    }
+    if (GetTickCount64() >= end) return Input::nothing;
+    Sleep(pause);
   }
 }
 

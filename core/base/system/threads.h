@@ -1,4 +1,4 @@
-// Threads, as far as the standard does not reach: their stacks, their ends, which is the first.
+// Threads, as far as the standard does not reach: their stacks, their ends, which is the first, where they run.
 #pragma once
 
 namespace heddle::os {
@@ -7,6 +7,11 @@ namespace heddle::os {
 void raise_thread_stacks();
 
 bool is_main_thread();
+
+// The calling thread, and those that it starts, keep to the `place`-th of so many equal shares of the processors that
+// it may use; gives how many these are. Where there are fewer processors than shares nothing is bound, and that is 1;
+// where the system binds nothing it is a share's number.
+int keep_to_share_of_processors(int place, int shares);
 
 // `last` is called as this thread ends, unless it is the main one. Once for each thread, and with the same function.
 // False where there is no memory for that.

@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -22,6 +23,24 @@ void raise_thread_stacks() {
 }
 
 bool is_main_thread() { return ::getpid() == ::gettid(); }
+
+int keep_to_share_of_processors(int place, int shares) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  const int share = CPU_COUNT(&allowed) / shares;
+  if (share == 0) return 1;
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  int seen = 0;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &allowed)) continue;
+    if (seen / share == place) CPU_SET(processor, &own);
+    ++seen;
+  }
+  ::sched_setaffinity(0, sizeof own, &own);
+  return share;
+}
 
 bool call_at_thread_end(void (*last)()) {
   struct Key {

@@ -1,5 +1,6 @@
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "heddle/core/base/system/threads.h"
@@ -27,6 +28,10 @@ void raise_thread_stacks() {}
 
 // Also before that was written: nothing else runs then.
 bool is_main_thread() { return main_thread == 0 || GetCurrentThreadId() == main_thread; }
+
+int keep_to_share_of_processors(int, int shares) {
+  return std::max(1, static_cast<int>(GetActiveProcessorCount(ALL_PROCESSOR_GROUPS)) / shares);
+}
 
 bool call_at_thread_end(void (*last)()) {
   return end_is_noticed && ::pthread_setspecific(end_of_thread, reinterpret_cast<void*>(last)) == 0;

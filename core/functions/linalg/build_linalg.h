@@ -6,6 +6,7 @@
 
 #include "heddle/core/functions/build.h"
 #include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/functions/shape/movement.h"
 
 namespace heddle::build {
 
@@ -39,5 +40,12 @@ inline void check_same(const char* op, const Tensor& a, const Tensor& b) {
 inline Tensor with_batch(const Tensor& x, const Shape& batch) {
   return broadcast(x, linalg::with_dims(batch, {x.dim(-2), x.dim(-1)}));
 }
+
+// (..) as one batch axis, and matrices.
+inline Tensor flattened(const Tensor& x) {
+  return reshape(x, Shape{linalg::batch_count(x.shape()), x.dim(-2), x.dim(-1)});
+}
+
+inline const Caps& caps_of(const Tensor& x) { return x.device().caps(); }
 
 }  // namespace heddle::build

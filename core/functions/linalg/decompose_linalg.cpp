@@ -6,6 +6,7 @@
 
 #include "heddle/core/base/integers.h"
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/build_linalg.h"
 #include "heddle/core/functions/linalg/linalg_rows.h"
 #include "heddle/core/functions/linalg/matmul.h"
 #include "heddle/core/functions/math/cast.h"
@@ -22,6 +23,8 @@
 namespace heddle::linalg {
 namespace {
 
+using build::caps_of;
+using build::flattened;
 using build::record;
 
 Tensor rows(const Tensor& x, int64_t start, int64_t stop) { return slice(x, -2, {.start = start, .stop = stop}); }
@@ -30,11 +33,6 @@ Tensor square(const Tensor& x, int64_t start, int64_t stop) { return columns(row
 
 // Whole blocks, about half of n; n > block.
 int64_t half_of(int64_t n, int64_t block) { return ((ceil_div(n, block) + 1) / 2) * block; }
-
-const Caps& caps_of(const Tensor& x) { return x.device().caps(); }
-
-// (..) as one batch axis, and matrices.
-Tensor flattened(const Tensor& x) { return reshape(x, Shape{batch_count(x.shape()), x.dim(-2), x.dim(-1)}); }
 
 // The number of the first failure of two blocks, the second of which begins `offset` later.
 Tensor first_failure(const Tensor& a, const Tensor& b, int64_t offset) {

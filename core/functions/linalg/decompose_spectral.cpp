@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/build_linalg.h"
 #include "heddle/core/functions/linalg/linalg_rows.h"
 #include "heddle/core/functions/linalg/matmul.h"
 #include "heddle/core/functions/math/elementwise.h"
@@ -22,10 +23,10 @@
 namespace heddle::linalg {
 namespace {
 
+using build::caps_of;
+using build::flattened;
 using build::record;
 
-const Caps& caps_of(const Tensor& x) { return x.device().caps(); }
-Tensor flattened(const Tensor& x) { return reshape(x, Shape{batch_count(x.shape()), x.dim(-2), x.dim(-1)}); }
 Tensor rows_of(const Tensor& x, int64_t count) { return slice(x, -2, {.stop = count}); }
 Tensor flat(const Tensor& x) { return reshape(x, Shape{x.dim(0), x.numel() / x.dim(0)}); }
 Tensor identity(const Tensor& like, int64_t m, int64_t n) {

@@ -45,11 +45,11 @@ Tensor completion(const Tensor& q) {
   return slice(part(qr_pack(stop_gradient(q), true), 0, {m, m}), -1, {.start = k});
 }
 
-struct Factors {
+struct SingularFactors {
   Tensor u, s, vt;  // in the dtype of computation
 };
 
-Factors singular(const char* op, const Tensor& x) {
+SingularFactors singular(const char* op, const Tensor& x) {
   check_matrices(op, x);
   const int64_t m = x.dim(-2), n = x.dim(-1), k = std::min(m, n);
   const Tensor pack = svd_pack(widen(x));
@@ -88,7 +88,7 @@ std::vector<Tensor> pinv_gradient(const Tensor& a, const Tensor& g, const RankTo
 Tensor pseudo_inverse(const Tensor& x, const RankTolerance& tolerance) {
   const Tensor value = [&] {
     const NoGradScope none;
-    const Factors f = singular("pinv", stop_gradient(x));
+    const SingularFactors f = singular("pinv", stop_gradient(x));
     if (f.s.numel() == 0) return zeros(with_dims(batch_of(x.shape()), {x.dim(-1), x.dim(-2)}), x.dtype(), &x.device());
     const Tensor large = f.s > bound_of(f.s, x, tolerance);
     return plain_matmul(transpose(f.vt),
@@ -148,7 +148,7 @@ Tensor eigvalsh(const Tensor& x, bool upper, Caller caller) {
 
 SVD svd(const Tensor& x, bool full_matrices, Caller caller) {
   const CallerScope scope(caller);
-  const Factors f = singular("svd", x);
+  const SingularFactors f = singular("svd", x);
   const int64_t m = x.dim(-2), n = x.dim(-1);
   SVD made{cast(f.u, x.dtype()), cast(f.s, x.dtype()), cast(f.vt, x.dtype())};
   const Tensor wide = widen(x);

@@ -53,7 +53,6 @@ Tensor along(const Tensor& x, int at, const Problem& p) {
   const int64_t n = x.dim(at), outer = product(x.shape(), 0, at), tail = product(x.shape(), at + 1, rank);
   Shape shape = x.shape().with(at, p.keep);
   if (p.real_in && !p.real_out) shape.push_back(2);
-  if (!p.real_in && p.real_out) shape = shape.without(rank);
   if (shape.numel() == 0) return zeros(shape, x.dtype(), &x.device());
   Shape flat{outer, n, tail};
   if (!p.real_in) flat.push_back(2);
@@ -73,12 +72,12 @@ Tensor one_axis(const char* op, const Tensor& given, const FftOptions& how, bool
     return cast(
         along(resized(x, at, n), at, {{sign, scale}, reals == Reals::in ? n / 2 + 1 : n, reals == Reals::in, false}),
         in.dtype());
-  // The other half is the conjugate of this one: what is in between counts twice, and the result's real part is all of
-  // it.
   const Tensor half = resized(x, at, n / 2 + 1);
-  const Tensor place = positions(half.shape(), at, x.device());
-  const Tensor twice = place > 0 && place < static_cast<double>((n + 1) / 2);
-  return cast(along(resized(where(twice, 2 * half, half), at, n), at, {{sign, scale}, n, false, true}), in.dtype());
+  const int64_t outer = product(half.shape(), 0, at), tail = product(half.shape(), at + 1, rank);
+  const Shape shape = half.shape().without(rank).with(at, n);
+  if (shape.numel() == 0) return zeros(shape, in.dtype(), &x.device());
+  const Tensor y = fft_transform::reals_of_half(reshape(half, Shape{outer, n / 2 + 1, tail, 2}), n, {sign, scale});
+  return cast(reshape(y, shape), in.dtype());
 }
 
 // ---- several axes

@@ -2,12 +2,12 @@
 //
 // Purpose: torch.fft without complex dtypes. Complex numbers are pairs (complex.h); axes of transforms count the
 // others, so that axis -1 is the last one before the pair. Integers are cast to f32; f16 and bf16 are computed in f32.
-// How: a length n = r s is one product with an r x r matrix of roots of unity, a multiplication by roots, and a
-// transform of length s (Cooley and Tukey; lengths up to about 100 are a single product); lengths with prime factors
-// above 256 go through a convolution of a power of two (Bluestein). All of it are matrix products and elementwise rows:
-// gradients of any order, vmap and forward mode are theirs. Roots are computed in the tensor's precision after exact
-// reduction to a quarter turn; the error grows as log n (tests/reference). Errors: ShapeError, DTypeError, ValueError.
-// Thread safety: recording is per thread.
+// How: in f32 on devices with kernels, Stockham's algorithm for lengths whose prime factors are at most 31 (one launch,
+// or two for long ones), Bluestein's convolution for others, half the work for reals of an even length that fits one
+// launch (fft_transform.h); in f64 and on the reference device, products with matrices of roots of unity
+// (fft_products.h). Gradients of any order, vmap and forward mode are those of transforms. Roots are exact to half a
+// unit of the tensor's last place; the error grows as log n (tests/reference). Errors: ShapeError, DTypeError,
+// ValueError. Thread safety: recording is per thread.
 #pragma once
 
 #include <cstdint>

@@ -8,13 +8,14 @@
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/dialect/builtin_files.h"
+#include "heddle/core/functions/math/fft_tables.h"
 #include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/user/user_kernel.h"
 
 namespace heddle::build {
 namespace {
 
-std::string text() {
+std::string rows_text() {
   for (const BuiltinFile& file : builtin_files()) {
     if (file.name == "fft.hk") return std::string(file.text);
   }
@@ -25,13 +26,13 @@ Shape result_shape(int64_t rows, const FftRows& how) {
   return how.real_out ? Shape{rows, how.wanted} : Shape{rows, how.wanted, 2};
 }
 
-UserKernel define(const FftRows& how, bool loop, RootTable roots) {
-  const auto transposed = [how, roots](const Tensor& g) {
-    return fft_rows(g, {how.n, how.wanted, how.given, -how.sign, how.scale, how.real_out, how.real_in}, roots);
+UserKernel define(const FftRows& how, bool loop) {
+  const auto transposed = [how](const Tensor& g) {
+    return fft_rows(g, {how.n, how.wanted, how.given, -how.sign, how.scale, how.real_out, how.real_in});
   };
   return body_kernel({
       .name = "fft",
-      .text = text(),
+      .text = rows_text(),
       .outputs =
           [how](std::span<const TensorType> in) {
             return std::vector<TensorType>{{result_shape(in[0].shape[0], how), DType::f32}};
@@ -53,27 +54,27 @@ UserKernel define(const FftRows& how, bool loop, RootTable roots) {
           [transposed](const UserCall& call) {
             return std::vector<Tensor>{transposed(call.cotangents[0]), Tensor()};
           },
-      .jvp = [how, roots](const UserCall& call) { return std::vector<Tensor>{fft_rows(call.tangents[0], how, roots)}; },
+      .jvp = [how](const UserCall& call) { return std::vector<Tensor>{fft_rows(call.tangents[0], how)}; },
       .vmap =
-          [how, roots](std::span<const Tensor> in, const std::vector<bool>& mapped, int64_t size) {
+          [how](std::span<const Tensor> in, const std::vector<bool>& mapped, int64_t size) {
             if (!mapped[0])
               return std::vector<Tensor>{
-                  expand(unsqueeze(fft_rows(in[0], how, roots), 0), result_shape(in[0].dim(0), how).inserted(0, size))};
+                  expand(unsqueeze(fft_rows(in[0], how), 0), result_shape(in[0].dim(0), how).inserted(0, size))};
             const Shape& shape = in[0].shape();
-            const Tensor rows = fft_rows(reshape(in[0], shape.without(0).with(0, shape[0] * shape[1])), how, roots);
+            const Tensor rows = fft_rows(reshape(in[0], shape.without(0).with(0, shape[0] * shape[1])), how);
             return std::vector<Tensor>{reshape(rows, result_shape(shape[1], how).inserted(0, size))};
           },
   });
 }
 
 // Definitions are kept for the life of the process.
-const UserKernel& kernel_of(const FftRows& how, bool loop, RootTable roots) {
+const UserKernel& kernel_of(const FftRows& how, bool loop) {
   static std::mutex mutex;
   static std::map<std::tuple<int64_t, int64_t, int64_t, double, double, bool, bool, bool>, UserKernel> known;
   const std::lock_guard lock(mutex);
   const std::tuple key{how.n, how.given, how.wanted, how.sign, how.scale, how.real_in, how.real_out, loop};
   const auto at = known.find(key);
-  return at != known.end() ? at->second : known.emplace(key, define(how, loop, roots)).first->second;
+  return at != known.end() ? at->second : known.emplace(key, define(how, loop)).first->second;
 }
 
 }  // namespace
@@ -87,9 +88,9 @@ bool takes_fft_rows(const Tensor& x, int64_t n) {
          (static_cast<uint64_t>(n) / 16 <= caps.max_group_lanes && static_cast<uint64_t>(8 * n) <= caps.shared_bytes);
 }
 
-Tensor fft_rows(const Tensor& x, const FftRows& how, RootTable roots) {
-  return kernel_of(how, x.device().caps().machine() == Machine::cpu_loops, roots)
-      .call({x, roots(x, how.n, how.sign)})[0];
+Tensor fft_rows(const Tensor& x, const FftRows& how) {
+  return kernel_of(how, x.device().caps().machine() == Machine::cpu_loops)
+      .call({x, twiddle_table(x.device(), 16, how.n / 16, how.sign)})[0];
 }
 
 }  // namespace heddle::build

@@ -1,7 +1,7 @@
 // Fourier transforms of rows by one launch of shaders/fft.hk. Internal to core/functions/math.
 //
-// Purpose: lengths that are a power of two, in f32, on devices with kernels; others are products with matrices of roots
-// (fft.cpp). Recorded as a body kernel of core/functions/user/user_kernel.h, which brings derivatives of any order and
+// Purpose: lengths that are a power of two, in f32, on devices with kernels; for all others there is fft_lines.h.
+// Recorded as a body kernel of core/functions/user/user_kernel.h, which brings derivatives of any order and
 // vmap: the matrix of roots is symmetric, so the transpose of a transform is the one of the other sign, with input and
 // output exchanged. Thread safety: recording is per thread.
 #pragma once
@@ -19,9 +19,7 @@ struct FftRows {
 
 constexpr int64_t shortest_fft_row = 256, longest_fft_row = 16384;
 bool takes_fft_rows(const Tensor& x, int64_t n);
-// x (B, given, 2), or (B, given) of reals: (B, wanted, 2), or (B, wanted). `roots` (2, 16, n / 16): real and imaginary
-// parts of exp(sign 2 pi i j p / n) at [j, p].
-using RootTable = Tensor (*)(const Tensor& like, int64_t n, double sign);
-Tensor fft_rows(const Tensor& x, const FftRows& how, RootTable roots);
+// x (B, given, 2), or (B, given) of reals: (B, wanted, 2), or (B, wanted).
+Tensor fft_rows(const Tensor& x, const FftRows& how);
 
 }  // namespace heddle::build

@@ -1,193 +1,188 @@
 #include "heddle/core/functions/math/fft_transform.h"
 
-#include <algorithm>
-#include <bit>
-#include <map>
-#include <numbers>
 #include <vector>
 
-#include "heddle/core/base/of_this_thread.h"
+#include "heddle/core/device/context.h"
 #include "heddle/core/functions/build_shape.h"
-#include "heddle/core/functions/linalg/build_matmul.h"
-#include "heddle/core/functions/math/cast.h"
 #include "heddle/core/functions/math/complex.h"
 #include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/fft_lengths.h"
+#include "heddle/core/functions/math/fft_lines.h"
+#include "heddle/core/functions/math/fft_products.h"
 #include "heddle/core/functions/math/fft_rows.h"
+#include "heddle/core/functions/math/fft_tables.h"
 #include "heddle/core/functions/shape/create.h"
 #include "heddle/core/functions/shape/movement.h"
 
 namespace heddle::fft_transform {
 namespace {
 
-using build::positions;
+using build::fft_lines;
+using build::FftLines;
+using Half = FftLines::Half;
 
-constexpr int64_t largest_prime =
-    256;  // as a factor of its own; above that Bluestein's two transforms of a power of two cost less
-constexpr int64_t step_cost =
-    96;  // of one more factor, in elements of a matrix' row: what passing over memory costs beside multiplying
+constexpr int64_t few_rows = 8;        // so few leave lanes of 16 lines without work
+constexpr int64_t shortest_cut = 256;  // below, a row alone is not worth two launches
 
-// ---- roots of unity
-struct Roots {
-  Tensor real, imaginary;
-};
-// exp(sign 2 pi i m / n) for integers m with 4 m < 2^31, of a floating dtype. The quarter turns are taken off in whole
-// numbers; their count may be off by one near its halves, where either will do, so it is found by a multiplication:
-// whole numbers divide one by one.
-Roots roots(const Tensor& m, int64_t n, double sign, DType t) {
-  const Tensor quarter = cast(round(cast(m, t) * (4 / static_cast<double>(n))), m.dtype());
-  const Tensor rest = 4 * m - quarter * static_cast<double>(n);  // of 4 n to a turn
-  const Tensor angle = cast(rest, t) * (std::numbers::pi / (2 * static_cast<double>(n)));
-  const Tensor c = cos(angle), s = sin(angle), phase = bitwise_and(quarter, full_like(quarter, 3));
-  const Tensor odd = phase == 1 || phase == 3, left = phase == 1 || phase == 2, below = phase == 2 || phase == 3;
-  const Tensor real = where(odd, s, c), imaginary = where(odd, c, s);
-  return {where(left, -real, real), where(sign > 0 ? below : !below, -imaginary, imaginary)};
+bool on_cpu(const Tensor& x) { return x.device().caps().machine() == Machine::cpu_loops; }
+
+// (B, n, T[, 2]) and (B, T, n[, 2]): one becomes the other.
+Tensor turned(const Tensor& x, bool real) {
+  return x.dim(2) == 1 || x.dim(1) == 1
+             ? reshape(x, real ? Shape{x.dim(0), x.dim(2), x.dim(1)} : Shape{x.dim(0), x.dim(2), x.dim(1), 2})
+             : permute(x, real ? std::vector<int>{0, 2, 1} : std::vector<int>{0, 2, 1, 3});
+}
+// Rows (R, n[, 2]) of x (B, n, T[, 2]), and back.
+Tensor rows_of(const Tensor& x, bool real) {
+  const Shape flat{x.dim(0) * x.dim(2), x.dim(1)};
+  return reshape(turned(x, real), real ? flat : Shape{flat[0], flat[1], 2});
+}
+Tensor back_from_rows(const Tensor& y, int64_t batch, int64_t tail, bool real) {
+  const int64_t n = y.dim(1);
+  return turned(reshape(y, real ? Shape{batch, tail, n} : Shape{batch, tail, n, 2}), real);
 }
 
-// j k over a grid in which `row_axis` counts j and `column_axis` k.
-Tensor exponents(const Shape& shape, int row_axis, int column_axis, DeviceContext& device) {
-  return positions(shape, row_axis, device) * positions(shape, column_axis, device);
+// One launch for rows (R, given[, 2]): (R, wanted[, 2]).
+Tensor line_rows(const Tensor& x, const FftLines& how, const Tensor& before = {}, const Tensor& after = {}) {
+  const Tensor y = fft_lines(unsqueeze(x, 0), how, before, after);
+  return reshape(y, y.shape().without(0));
 }
 
-// ---- plans: n as a product of factors, cheapest first; empty where it has none
-struct Known : std::map<int64_t, std::pair<int64_t, std::vector<int64_t>>> {};  // cost, factors
-const std::vector<int64_t>& factors_of(int64_t n) {
-  Known& known = of_this_thread<Known>();
-  if (const auto at = known.find(n); at != known.end()) return at->second.second;
-  std::pair<int64_t, std::vector<int64_t>> best{n <= largest_prime ? n + step_cost : INT64_MAX, {}};
-  if (n <= largest_prime) best.second = {n};
-  for (int64_t r = 2; r <= std::min<int64_t>(n - 1, largest_prime); ++r) {
-    if (n % r != 0) continue;
-    const std::vector<int64_t> rest = factors_of(n / r);
-    if (rest.empty()) continue;
-    const int64_t cost = r + step_cost + known[n / r].first;
-    if (cost >= best.first) continue;
-    best = {cost, {r}};
-    best.second.insert(best.second.end(), rest.begin(), rest.end());
+Tensor rows_transformed(const Tensor& x, const Problem& p);
+
+Tensor complex_rows(const Tensor& x, const Kind& kind) { return rows_transformed(x, {kind, x.dim(1), false, false}); }
+
+// The first `keep` elements of rows (R, n, 2), or their real parts.
+Tensor kept(const Tensor& y, const Problem& p) {
+  const Tensor first = p.keep == y.dim(1) ? y : slice(y, 1, {.start = 0, .stop = p.keep});
+  return p.real_out ? real_part(first) : first;
+}
+
+// Four steps: columns of (n1, n2), twiddles, rows, and the result turned. By two launches where n2 fits one. Rows of x
+// are whole rows of the matrix, and count as 0 behind; `before` (2, elements of a row of x) multiplies them first.
+Tensor two_passes(const Tensor& x, int64_t n1, int64_t n2, const Problem& p, const Tensor& before = {}) {
+  const int64_t rows = x.dim(0), given = x.dim(1) / n2;
+  FftLines first{.n = n1, .given = given, .wanted = n1, .sign = p.kind.sign, .real_in = p.real_in};
+  first.columns_in = first.columns_out = true;
+  const Tensor y = fft_lines(reshape(x, p.real_in ? Shape{rows, given, n2} : Shape{rows, given, n2, 2}), first,
+                             before.defined() ? reshape(before, Shape{2, given, n2}) : before,
+                             build::twiddle_table(x.device(), n1, n2, p.kind.sign));
+  if (n2 > build::longest_fft_line(x.device())) {
+    const Tensor z = complex_rows(reshape(y, Shape{rows * n1, n2, 2}), p.kind);
+    return kept(reshape(permute(reshape(z, Shape{rows, n1, n2, 2}), {0, 2, 1, 3}), Shape{rows, n1 * n2, 2}), p);
   }
-  return (known[n] = std::move(best)).second;
-}
-
-// (2 keep, n): the matrix' real part above its imaginary part.
-Tensor stacked_matrix(const Tensor& like, int64_t n, int64_t keep, const Kind& kind) {
-  const Shape grid{keep, n};
-  const Roots w = roots(exponents(grid, 0, 1, like.device()), n, kind.sign, like.dtype());
-  const Tensor matrix = concat({w.real, w.imaginary}, 0);
-  return kind.scale == 1 ? matrix : matrix * kind.scale;
-}
-
-// (n [2], keep [2]): what a row of reals or pairs is multiplied by.
-Tensor row_matrix(const Tensor& like, int64_t n, const Problem& p) {
-  const int64_t in = p.real_in ? 1 : 2, out = p.real_out ? 1 : 2;
-  const Shape grid{n, in, p.keep, out};
-  const Roots w = roots(exponents(grid, 0, 2, like.device()), n, p.kind.sign, like.dtype());
-  const Tensor from = positions(grid, 1, like.device()), to = positions(grid, 3, like.device());
-  const Tensor entry = where(from == to, w.real, where(to == 1, w.imaginary, -w.imaginary));
-  return reshape(p.kind.scale == 1 ? entry : entry * p.kind.scale, Shape{n * in, p.keep * out});
-}
-
-// One factor: (B, r, S) times [C; S], then (B, r, s, T, 2) multiplied by the roots of n. x is real or holds pairs in
-// its last axis.
-Tensor first_step(const Tensor& x, int64_t r, int64_t s, int64_t tail, const Kind& kind, bool real_in) {
-  const int64_t batch = x.dim(0), n = r * s;
-  const Tensor y = build::plain_matmul(stacked_matrix(x, r, r, kind),
-                                       reshape(x, Shape{batch, r, x.numel() / std::max<int64_t>(1, batch * r)}));
-  const Shape grid{1, r, s, 1, 1};
-  const Roots w = roots(exponents(grid, 1, 2, x.device()), n, kind.sign, x.dtype());
-  const auto half = [&](int k) { return slice(y, 1, {.start = k * r, .stop = (k + 1) * r}); };
-  if (real_in) {  // (a + i b) w
-    const Shape parts{batch, r, s, tail, 1};
-    const Tensor a = reshape(half(0), parts), b = reshape(half(1), parts);
-    return concat({a * w.real - b * w.imaginary, a * w.imaginary + b * w.real}, 4);
-  }
-  const Shape parts{batch, r, s, tail, 2};
-  const Tensor a = reshape(half(0), parts), b = reshape(half(1), parts);
-  return (a + build::times_i(b)) * w.real + (build::times_i(a) - b) * w.imaginary;
-}
-
-Tensor single(const Tensor& x, const Problem& p) {
-  const int64_t batch = x.dim(0), n = x.dim(1), tail = x.dim(2);
-  Shape shape{batch, p.keep, tail};
-  if (!p.real_out) shape.push_back(2);
-  if (tail == 1)
-    return reshape(build::plain_matmul(reshape(x, Shape{batch, n * (p.real_in ? 1 : 2)}), row_matrix(x, n, p)), shape);
-  const Tensor y = build::plain_matmul(stacked_matrix(x, n, p.keep, p.kind),
-                                       reshape(x, Shape{batch, n, tail * (p.real_in ? 1 : 2)}));
-  const auto half = [&](int k) { return slice(y, 1, {.start = k * p.keep, .stop = (k + 1) * p.keep}); };
-  const Shape parts = p.real_in ? Shape{batch, p.keep, tail, 1} : Shape{batch, p.keep, tail, 2};
-  const Tensor a = reshape(half(0), parts), b = reshape(half(1), parts);
-  if (p.real_in) return p.real_out ? reshape(a, shape) : concat({a, b}, 3);
-  const Tensor z = a + build::times_i(b);
-  return p.real_out ? reshape(slice(z, 3, {.start = 0, .stop = 1}), shape) : z;
-}
-
-Tensor factored(const Tensor& x, const Problem& p, int64_t r) {
-  const int64_t batch = x.dim(0), n = x.dim(1), tail = x.dim(2), s = n / r;
-  const Tensor stepped = first_step(x, r, s, tail, {p.kind.sign, 1}, p.real_in);
-  Problem rest{p.kind, (p.keep - 1) / r + 1, false, p.real_out};
-  const Tensor y = transform(reshape(stepped, Shape{batch * r, s, tail, 2}),
-                             rest);  // (B r, keep', T, 2): element k' r + k of the whole
-  const int64_t pair = p.real_out ? 1 : 2;
-  const Tensor whole = reshape(permute(reshape(y, Shape{batch, r, rest.keep, tail * pair}), {0, 2, 1, 3}),
-                               Shape{batch, rest.keep * r, tail * pair});
-  Shape shape{batch, p.keep, tail};
-  if (!p.real_out) shape.push_back(2);
-  return reshape(slice(whole, 1, {.start = 0, .stop = p.keep}), shape);
-}
-
-// exp(sign pi i j^2 / n) for j < count, as pairs (1, count, 1, 2). j^2 counts modulo 2 n.
-Tensor chirp(const Tensor& like, int64_t n, int64_t count, double sign) {
-  const Tensor j = cast(positions(Shape{1, count, 1}, 1, like.device()), DType::i64);
-  const Roots w = roots(cast(mod(j * j, static_cast<double>(2 * n)), DType::i32), 2 * n, sign, like.dtype());
-  return complex_pair(w.real, w.imaginary);
+  const int64_t wanted = (p.keep + n1 - 1) / n1;  // rows of n1 results
+  const FftLines second{.n = n2,
+                        .given = n2,
+                        .wanted = wanted,
+                        .sign = p.kind.sign,
+                        .scale = p.kind.scale,
+                        .real_out = p.real_out,
+                        .columns_out = true};
+  const Shape flat{rows, wanted * n1};
+  const Tensor z = reshape(fft_lines(y, second), p.real_out ? flat : Shape{flat[0], flat[1], 2});
+  return p.keep == flat[1] ? z : slice(z, 1, {.start = 0, .stop = p.keep});
 }
 
 // Bluestein: j k = (j^2 + k^2 - (k - j)^2) / 2 makes the sum a convolution. L. Bluestein, "A linear filtering approach
-// to the computation of discrete Fourier transform", 1970.
-Tensor convolved(const Tensor& x, const Problem& p) {
+// to the computation of discrete Fourier transform", 1970. Chirps and their spectrum are tables of the two transforms.
+Tensor convolved_rows(const Tensor& x, const Problem& p) {
+  const int64_t n = x.dim(1), m = build::convolution_length(n);
+  const double sign = p.kind.sign, scale = p.kind.scale / static_cast<double>(m);
+  DeviceContext& device = x.device();
+  const Tensor chirp = build::chirp_table(device, n, n, sign), last = build::chirp_table(device, n, p.keep, sign),
+               spectrum = build::chirp_spectrum(device, n, m, sign);
+  if (m <= build::longest_fft_line(device)) {
+    const FftLines there{.n = m, .given = n, .wanted = m, .real_in = p.real_in};
+    const FftLines back{.n = m, .given = m, .wanted = p.keep, .sign = 1, .scale = scale, .real_out = p.real_out};
+    return line_rows(line_rows(x, there, chirp, spectrum), back, {}, last);
+  }
+  const Tensor pairs = p.real_in ? complex_pair(x, zeros_like(x)) : x;
+  const Tensor signal = pad(complex_mul(pairs, transpose(chirp)), {{0, 0}, {0, m - n}, {0, 0}});
+  const Tensor product = complex_mul(complex_rows(signal, {-1, 1}), transpose(spectrum));
+  const Tensor y = slice(complex_rows(product, {1, scale}), 1, {.start = 0, .stop = p.keep});
+  const Tensor z = complex_mul(y, transpose(last));
+  return p.real_out ? real_part(z) : z;
+}
+
+// Whether a transform of n reals, or to n reals, is one launch for n / 2 pairs. Where it is not, all n are transformed:
+// what takes half a spectrum apart would be a pass over memory of its own.
+bool by_halves(const Tensor& x, int64_t n) {
+  return n % 2 == 0 && build::is_smooth(n / 2) && n / 2 <= build::longest_fft_line(x.device());
+}
+
+// Rows (R, n[, 2]) of any length: (R, keep[, 2]). Powers of two go by shaders/fft.hk where it takes them: a lane of a
+// CPU has one row there, which stays in its first cache where 16 do not.
+Tensor rows_transformed(const Tensor& x, const Problem& p) {
+  const int64_t rows = x.dim(0), n = x.dim(1), m = n / 2, longest = build::longest_fft_line(x.device());
+  const double sign = p.kind.sign, scale = p.kind.scale;
+  if (p.real_in && !p.real_out && p.keep == m + 1 && by_halves(x, n))
+    return line_rows(reshape(x, Shape{rows, m, 2}),
+                     {.n = m, .given = m, .wanted = m + 1, .sign = sign, .scale = scale, .half = Half::forward});
+  if (build::takes_fft_rows(x, n)) return build::fft_rows(x, {n, n, p.keep, sign, scale, p.real_in, p.real_out});
+  const int64_t n1 = build::first_of_two_passes(n, longest);
+  if (!build::is_smooth(n) || (n > longest && n1 == 0)) return convolved_rows(x, p);
+  if (n > longest || (on_cpu(x) && n >= shortest_cut && rows < few_rows && n1 > 0)) return two_passes(x, n1, n / n1, p);
+  FftLines how{.n = n, .given = n, .wanted = p.keep, .sign = sign, .scale = scale};
+  how.real_in = p.real_in;
+  how.real_out = p.real_out;
+  return line_rows(x, how);
+}
+
+// Rows (R, n / 2 + 1, 2) of half spectra, each element as often as the whole one has it: (R, n). Undefined where n is
+// neither one launch nor two.
+Tensor weighted_rows(const Tensor& x, const Problem& p) {
+  const int64_t n = p.keep, given = x.dim(1), longest = build::longest_fft_line(x.device());
+  if (n <= longest) {
+    FftLines how{.n = n, .given = given, .wanted = n, .sign = p.kind.sign, .scale = p.kind.scale};
+    how.real_out = true;
+    return line_rows(x, how, build::half_weights(x.device(), n, given));
+  }
+  const int64_t n1 = build::first_of_two_passes(n, longest);
+  if (n1 == 0) return {};
+  const int64_t n2 = n / n1, whole = (given + n2 - 1) / n2 * n2;
+  const Tensor padded = pad(x, {{0, 0}, {0, whole - given}, {0, 0}});
+  return two_passes(padded, n1, n2, p, build::half_weights(x.device(), n, whole));
+}
+
+// (B, n, T, 2) of many columns: as they lie.
+bool in_columns(const Tensor& x, const Problem& p) {
   const int64_t n = x.dim(1);
-  const auto m = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
-  const Tensor pairs = p.real_in ? complex_pair(x, zeros_like(x)) : x;  // (B, n, T, 2)
-  const Tensor w = chirp(x, n, n, p.kind.sign), inverse = complex_conj(w);
-  const Tensor mirrored = flip(slice(inverse, 1, {.start = 1}), {1});
-  const Tensor wave = concat({inverse, zeros(Shape{1, m - 2 * n + 1, 1, 2}, x.dtype(), &x.device()), mirrored}, 1);
-  const Tensor signal = pad(complex_mul(pairs, w), {{0, 0}, {0, m - n}, {0, 0}, {0, 0}});
-  const Problem there{{-1, 1}, m, false, false}, back{{1, p.kind.scale / static_cast<double>(m)}, p.keep, false, false};
-  const Tensor y = transform(complex_mul(transform(signal, there), transform(wave, there)), back);
-  const Tensor z = complex_mul(y, slice(w, 1, {.start = 0, .stop = p.keep}));
-  return p.real_out ? reshape(slice(z, 3, {.start = 0, .stop = 1}), Shape{z.dim(0), z.dim(1), z.dim(2)}) : z;
-}
-
-// exp(sign 2 pi i j k / n) for j < 16, k < n / 16: (2, 16, n / 16).
-Tensor root_table(const Tensor& like, int64_t n, double sign) {
-  const Shape grid{2, 16, n / 16};
-  const Roots w = roots(exponents(grid, 1, 2, like.device()), n, sign, like.dtype());
-  return where(positions(grid, 0, like.device()) == 0, w.real, w.imaginary);
-}
-
-// By one launch: rows are (B, n, T) with T beside B.
-Tensor in_rows(const Tensor& x, const Problem& p) {
-  const int64_t batch = x.dim(0), n = x.dim(1), tail = x.dim(2);
-  const auto ordered = [](const Tensor& t, bool real) {
-    return permute(t, real ? std::vector<int>{0, 2, 1} : std::vector<int>{0, 2, 1, 3});
-  };
-  const Shape flat = p.real_in ? Shape{batch * tail, n} : Shape{batch * tail, n, 2},
-              made = p.real_out ? Shape{batch, tail, p.keep} : Shape{batch, tail, p.keep, 2};
-  const Tensor y = build::fft_rows(reshape(ordered(x, p.real_in), flat),
-                                   {n, n, p.keep, p.kind.sign, p.kind.scale, p.real_in, p.real_out}, root_table);
-  return ordered(reshape(y, made), p.real_out);
+  return !p.real_in && !p.real_out && p.keep == n && x.dim(2) >= build::shortest_columns && build::is_smooth(n) &&
+         n <= build::longest_fft_line(x.device());
 }
 
 }  // namespace
 
 Tensor transform(const Tensor& x, const Problem& p) {
+  if (!build::takes_fft_lines(x)) return fft_products::by_products(x, p);
   const int64_t n = x.dim(1);
-  if (build::takes_fft_rows(x, n)) return in_rows(x, p);
-  for (int64_t m = build::longest_fft_row; m >= build::shortest_fft_row; m /= 2) {  // one factor, and rows
-    if (n % m == 0 && n / m <= largest_prime && build::takes_fft_rows(x, m)) return factored(x, p, n / m);
+  if (in_columns(x, p)) {
+    FftLines how{.n = n, .given = n, .wanted = n, .sign = p.kind.sign, .scale = p.kind.scale};
+    how.columns_in = how.columns_out = true;
+    return fft_lines(x, how);
   }
-  const std::vector<int64_t>& factors = factors_of(n);
-  if (factors.empty()) return convolved(x, p);
-  return factors.size() == 1 ? single(x, p) : factored(x, p, factors[0]);
+  return back_from_rows(rows_transformed(rows_of(x, p.real_in), p), x.dim(0), x.dim(2), p.real_out);
+}
+
+Tensor reals_of_half(const Tensor& half, int64_t n, const Kind& kind) {
+  if (build::takes_fft_lines(half) && by_halves(half, n)) {
+    const int64_t m = n / 2;
+    const Tensor y =
+        line_rows(rows_of(half, false),
+                  {.n = m, .given = m + 1, .wanted = m, .sign = kind.sign, .scale = kind.scale, .half = Half::back});
+    return back_from_rows(reshape(y, Shape{y.dim(0), n}), half.dim(0), half.dim(2), true);
+  }
+  // The other half is the conjugate of this one: what is in between counts twice, and the result's real part is all of
+  // it.
+  const Problem p{kind, n, false, true};
+  if (build::takes_fft_lines(half) && build::is_smooth(n)) {
+    const Tensor y = weighted_rows(rows_of(half, false), p);
+    if (y.defined()) return back_from_rows(y, half.dim(0), half.dim(2), true);
+  }
+  const Tensor place = build::positions(half.shape(), 1, half.device());
+  const Tensor twice = place > 0 && place < static_cast<double>((n + 1) / 2);
+  return transform(pad(where(twice, 2 * half, half), {{0, 0}, {0, n - half.dim(1)}, {0, 0}, {0, 0}}), p);
 }
 
 }  // namespace heddle::fft_transform

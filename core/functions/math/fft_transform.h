@@ -1,30 +1,23 @@
-// One Fourier transform: which way a length is computed, and the products of matrices it becomes. Internal to
-// core/functions.
+// One Fourier transform: which way a length is computed. Internal to core/functions.
 //
-// Purpose: core/functions/math/fft.h checks, cuts and pads; this computes. Powers of two are one launch (fft_rows.h),
-// other lengths products with matrices of roots of unity, factor by factor, and those with a large prime factor a
-// convolution (Bluestein). Thread safety: recording is per thread.
+// Purpose: core/functions/math/fft.h checks, cuts and pads; this computes. In f32 on devices with kernels: smooth
+// lengths are one launch (fft_lines.h; fft_rows.h where rows of a power of two are faster so), or two with twiddles
+// between them; lengths with a prime factor above 31 are a convolution (Bluestein), a launch each way; real transforms
+// of an even length are complex ones of half the length where that is one launch. Else: products of matrices
+// (fft_products.h). Thread safety: recording is per thread.
 #pragma once
 
-#include <cstdint>
-
-#include "heddle/core/graph/tensor.h"
+#include "heddle/core/functions/math/fft_products.h"
 
 namespace heddle::fft_transform {
 
-// A transform to compute: sign of the exponent, factor of the result.
-struct Kind {
-  double sign = -1;
-  double scale = 1;
-};
-
-struct Problem {
-  Kind kind;
-  int64_t keep = 0;  // elements of the result that are wanted, from 0 on
-  bool real_in = false, real_out = false;
-};
+using fft_products::Kind;
+using fft_products::Problem;
 
 // Along the middle of (B, n, T, 2), or of (B, n, T) where the input is real: (B, keep, T, 2), or (B, keep, T).
 Tensor transform(const Tensor& x, const Problem& p);
+// (B, n / 2 + 1, T, 2), of whose first and (n even) last element the real parts count: (B, n, T), the reals of which it
+// is half the spectrum.
+Tensor reals_of_half(const Tensor& half, int64_t n, const Kind& kind);
 
 }  // namespace heddle::fft_transform

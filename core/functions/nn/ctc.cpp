@@ -21,7 +21,7 @@ namespace {
 
 constexpr double never = -1e30;  // log of 0 that has no NaN beside it
 
-Tensor reduce(const Tensor& losses, Reduction reduction) {
+Tensor reduced_losses(const Tensor& losses, Reduction reduction) {
   return reduction == Reduction::mean ? mean(losses) : reduction == Reduction::sum ? sum(losses) : losses;
 }
 
@@ -106,9 +106,9 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Te
                target_lengths = build::bounded(label_lengths, targets.dim(1));
   const Tensor counts = build::positions(targets.shape(), 1, x.device()) < unsqueeze(target_lengths, 1);
   build::watch_indices("ctc_loss", targets, {.axis = 2, .size = x.dim(2), .noun = "class", .used = counts});
-  if (x.dim(1) == 0) return cast(reduce(zeros(Shape{0}, x.dtype(), &x.device()), how.reduction), in.dtype());
+  if (x.dim(1) == 0) return cast(reduced_losses(zeros(Shape{0}, x.dtype(), &x.device()), how.reduction), in.dtype());
   const Tensor losses = ctc_losses(x, targets, input_lengths, target_lengths, how);
-  if (how.reduction != Reduction::mean) return cast(reduce(losses, how.reduction), in.dtype());
+  if (how.reduction != Reduction::mean) return cast(reduced_losses(losses, how.reduction), in.dtype());
   return cast(mean(losses / cast(maximum(target_lengths, 1), losses.dtype())), in.dtype());
 }
 
@@ -141,7 +141,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const Nl
     counted = counted.defined() ? where(kept, counted, 0) : cast(kept, losses.dtype());
   }
   if (how.reduction == Reduction::mean && counted.defined()) return cast(sum(losses) / sum(counted), in.dtype());
-  return cast(reduce(losses, how.reduction), in.dtype());
+  return cast(reduced_losses(losses, how.reduction), in.dtype());
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& how, Caller caller) {
@@ -160,7 +160,7 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
   if (how.positive_weight.defined())
     losses = (1 - y) * x + (1 + (factor(how.positive_weight, "positive_weight") - 1) * y) * softplus(-x);
   if (how.weight.defined()) losses = losses * factor(how.weight, "weight");
-  return cast(reduce(losses, how.reduction), dtype);
+  return cast(reduced_losses(losses, how.reduction), dtype);
 }
 
 }  // namespace heddle

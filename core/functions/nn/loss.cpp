@@ -17,7 +17,7 @@ namespace {
 
 using build::record;
 
-Tensor reduce(const Tensor& losses, Reduction reduction) {
+Tensor reduced(const Tensor& losses, Reduction reduction) {
   switch (reduction) {
     case Reduction::mean:
       return mean(losses);
@@ -61,32 +61,32 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction redu
   check_targets(logits, targets, "cross_entropy", "logits");
   const Tensor in = build::widen(build::as_float(logits));
   const Tensor losses = record(ops::cross_entropy_op, {&in, &targets}, {}, targets.shape(), in.dtype());
-  return reduce(losses, reduction);
+  return reduced(losses, reduction);
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, Reduction reduction, Caller caller) {
   const CallerScope scope(caller);
   check_targets(log_probabilities, targets, "nll_loss", "log probabilities");
   const Tensor picked = gather(build::as_float(log_probabilities, Autocast::f32), 1, unsqueeze(targets, 1));
-  return reduce(-reshape(picked, targets.shape()), reduction);
+  return reduced(-reshape(picked, targets.shape()), reduction);
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction, Caller caller) {
   const CallerScope scope(caller);
   const auto [x, y] = paired(input, target, "mse_loss", "input");
-  return reduce(square(x - y), reduction);
+  return reduced(square(x - y), reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, Caller caller) {
   const CallerScope scope(caller);
   const auto [x, y] = paired(input, target, "l1_loss", "input");
-  return reduce(abs(x - y), reduction);
+  return reduced(abs(x - y), reduction);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction, Caller caller) {
   const CallerScope scope(caller);
   const auto [x, y] = paired(logits, target, "bce_with_logits", "logits");
-  return reduce(softplus(x) - x * y, reduction);
+  return reduced(softplus(x) - x * y, reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, double delta, Reduction reduction, Caller caller) {
@@ -95,7 +95,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, double delta, Reduc
   const auto [x, y] = paired(input, target, "huber_loss", "input");
   const Tensor distance = abs(x - y);
   const Tensor near = distance <= delta;  // an infinity on the side not taken would become a NaN gradient
-  return reduce(where(near, 0.5 * square(where(near, distance, 0)), delta * (distance - 0.5 * delta)), reduction);
+  return reduced(where(near, 0.5 * square(where(near, distance, 0)), delta * (distance - 0.5 * delta)), reduction);
 }
 
 // 0 * log 0 counts as 0; the inner where keeps the logarithm's gradient finite there.
@@ -103,7 +103,7 @@ Tensor kl_div(const Tensor& log_input, const Tensor& target, Reduction reduction
   const CallerScope scope(caller);
   const auto [x, y] = paired(log_input, target, "kl_div", "log_input");
   const Tensor entropy = y * log(where(eq(y, 0.0), 1.0, y));
-  return reduce(entropy - y * x, reduction);
+  return reduced(entropy - y * x, reduction);
 }
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// KernelText: the lines of a kernel, its blocks, and which variables are known in them.
+// KernelLines: the lines of a kernel, its blocks, and which variables are known in them.
 //
 // Invariants: every name it gives is given once. Thread safety: none.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-class KernelText {
+class KernelLines {
  public:
   void line(const std::string& text) { text_ += text + "\n"; }
   void push_scope() { scopes_.emplace_back(); }

@@ -1,0 +1,37 @@
+// A process that `heddle launch` started: what the launcher tells it.
+//
+// Purpose: the launcher is on another host, maybe, and between the two stands mpirun, which hands no signal on without
+// ending the ranks and takes away their output; what it does hand on is standard input, to the first rank. A byte there
+// asks to save and end; its end says that the launcher is gone. Variables: HEDDLE_LAUNCHED says that there is one, and
+// lists the devices of ranks, if any. Thread safety: none.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+namespace heddle::tools {
+
+inline constexpr const char* launched_variable = "HEDDLE_LAUNCHED";
+
+bool is_launched();
+// The device for that rank; empty where the launcher names none. ValueError where it names none for this one.
+std::string launched_device(int rank);
+
+// Before there are other threads: the ranks of a host share its processors, and tell drivers that compute on them.
+void keep_to_own_processors();
+
+// While it lives, `asked` is called for each request of the launcher, on a thread of its own.
+class LauncherWatch {
+ public:
+  explicit LauncherWatch(void (*asked)());
+  ~LauncherWatch();
+  LauncherWatch(const LauncherWatch&) = delete;
+  LauncherWatch& operator=(const LauncherWatch&) = delete;
+
+ private:
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+}  // namespace heddle::tools

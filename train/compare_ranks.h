@@ -1,0 +1,17 @@
+// What ranks compare before they train together.
+//
+// Errors: ValueError, on all ranks, that names those with other options, code or data; of the data; those of
+// distributed/errors.h. Thread safety: none.
+#pragma once
+
+#include "heddle/core/device/context.h"
+#include "heddle/train/config.h"
+#include "heddle/train/replicas.h"
+#include "heddle/train/task.h"
+
+namespace heddle::train {
+
+// Device, folder and log are each rank's own.
+void compare_ranks(Replicas& replicas, const Config& config, const Task& task, const DeviceContext& device);
+
+}  // namespace heddle::train

@@ -1,0 +1,104 @@
+#include "heddle/train/replicas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/distributed/call.h"
+#include "heddle/distributed/mesh.h"
+#include "heddle/io/sha256.h"
+
+namespace heddle::train {
+namespace {
+
+// Only batches are shared out so far.
+std::string checked_mesh(const std::string& text, int ranks) {
+  if (text.empty()) return fmt::format("dp={}", ranks);
+  const distributed::Mesh mesh = distributed::Mesh::parse(text, ranks);
+  for (const distributed::MeshAxis& axis : mesh.axes()) {
+    if (axis.name != "dp")
+      throw ValueError(fmt::format("[mesh] {}: ranks share batches (dp) only; the axis {} is not known to training",
+                                   mesh.str(), axis.name));
+  }
+  return mesh.str();
+}
+
+}  // namespace
+
+Replicas::Replicas(distributed::World& world, const std::string& mesh)
+    : world_(world), mesh_(checked_mesh(mesh, world.size())), all_(world.all()) {}
+
+data::BatchPart Replicas::part_of(int64_t batch) const {
+  if (batch < size())
+    throw ValueError(fmt::format("[train] a batch of {} for {} ranks: each takes one example at least", batch, size()));
+  // The first `longer` parts have one more.
+  const int64_t least = batch / size(), longer = batch % size(), place = rank();
+  return {.first = place * least + std::min(place, longer), .size = least + (place < longer ? 1 : 0)};
+}
+
+void Replicas::wait(const distributed::Ticket& ticket) {
+  waiting_ = true;
+  try {
+    ticket.wait();
+  } catch (...) {
+    waiting_ = false;
+    throw;
+  }
+  waiting_ = false;
+}
+
+void Replicas::sum(std::vector<float>& values) {
+  wait(all_.all_reduce(values.data(), DType::f32, Shape{static_cast<int64_t>(values.size())}));
+}
+
+void Replicas::take_first(std::vector<float>& values) {
+  wait(all_.broadcast(values.data(), DType::f32, Shape{static_cast<int64_t>(values.size())}, 0));
+}
+
+double Replicas::of_first(double value) {
+  wait(all_.broadcast(&value, DType::f64, Shape(), 0));
+  return value;
+}
+
+uint64_t Replicas::of_first(uint64_t value) {
+  auto bits = static_cast<int64_t>(value);
+  wait(all_.broadcast(&bits, DType::i64, Shape(), 0));
+  return static_cast<uint64_t>(bits);
+}
+
+bool Replicas::any(bool mine) {
+  float one = mine ? 1 : 0;
+  wait(all_.all_reduce(&one, DType::f32, Shape(), distributed::Reduction::max));
+  return one > 0;
+}
+
+// Ranks that do not say what the first one says.
+std::vector<int> Replicas::different(const std::string& mine) {
+  const auto hash = static_cast<int64_t>(hash_string(mine));
+  std::vector<int64_t> hashes(static_cast<size_t>(size()));
+  wait(all_.all_gather(&hash, hashes.data(), DType::i64, Shape()));
+  std::vector<int> others;
+  for (int other = 1; other < size(); ++other) {
+    if (hashes[static_cast<size_t>(other)] != hashes[0]) others.push_back(other);
+  }
+  return others;
+}
+
+void Replicas::require_equal(const std::string& what, const std::string& mine) {
+  const std::vector<int> others = different(mine);
+  if (others.empty()) return;
+  throw ValueError(fmt::format("[train] {} {} other {} than rank 0; all ranks of a run need the same",
+                               distributed::list_ranks(others), others.size() == 1 ? "has" : "have", what));
+}
+
+void Replicas::compare_devices(const std::string& mine) { mixed_ = !different(mine).empty(); }
+
+std::string parameters_sha256(const nn::Module& model) {
+  Sha256 hash;
+  for (const Tensor& parameter : model.parameters()) hash.update(parameter.to_bytes());
+  return hex_of(hash.digest());
+}
+
+}  // namespace heddle::train

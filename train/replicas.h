@@ -1,0 +1,75 @@
+// Replicas: ranks that train one model together, each on its part of every batch (data parallelism).
+//
+// Purpose: what the trainer asks of the other ranks: sums, and decisions that all must take alike. Invariants: all
+// ranks make the same calls in the same order, and get the same bits. Errors: ValueError for a mesh that is not made of
+// the ranks that there are, or that has another axis than dp with more than one rank; those of distributed/errors.h.
+// Thread safety: none, but waiting().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/data/loader.h"
+#include "heddle/distributed/world.h"
+#include "heddle/nn/module.h"
+
+namespace heddle::train {
+
+class Replicas {
+ public:
+  // The world outlives it. `mesh`: "dp=4"; empty: all ranks along dp.
+  explicit Replicas(distributed::World& world, const std::string& mesh = "");
+  Replicas(const Replicas&) = delete;
+  Replicas& operator=(const Replicas&) = delete;
+
+  int rank() const { return all_.rank(); }
+  int size() const { return all_.size(); }
+  bool leads() const { return rank() == 0; }  // writes files and prints
+  const std::string& mesh() const { return mesh_; }
+
+  // What this rank takes of a batch: parts follow each other in the order of ranks, and differ by one example at most.
+  // ValueError where there are fewer examples than ranks.
+  data::BatchPart part_of(int64_t batch) const;
+
+  // Each value becomes its sum over the ranks.
+  void sum(std::vector<float>& values);
+  // Each value becomes the first rank's.
+  void take_first(std::vector<float>& values);
+  double of_first(double value);
+  uint64_t of_first(uint64_t value);
+  // Until the first rank has gone or, past the world's limit, fails: for a rank that came to the same end, of which the
+  // first one speaks.
+  void wait_for_first() { (void)of_first(0.0); }
+  // Whether one of them says so.
+  bool any(bool mine);
+  // Refuses, on all ranks, to go on where `mine` is not the same everywhere: "[train] rank 2 has other WHAT than rank
+  // 0".
+  void require_equal(const std::string& what, const std::string& mine);
+
+  // Whether the devices, as each rank names its own, differ: then ranks round differently, and parameters are the first
+  // rank's (SharedGradients). False before it is asked.
+  void compare_devices(const std::string& mine);
+  bool mixed() const { return mixed_; }
+
+  // By this rank since its world began.
+  uint64_t bytes_sent() const { return world_.bytes_sent(); }
+  // For the others: no fault of this rank's device.
+  bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
+
+ private:
+  void wait(const distributed::Ticket& ticket);
+  std::vector<int> different(const std::string& mine);
+
+  distributed::World& world_;
+  std::string mesh_;
+  distributed::Group all_;
+  bool mixed_ = false;
+  std::atomic<bool> waiting_{false};
+};
+
+// SHA-256 of a model's parameters in their order, as stored. Waits for the device.
+std::string parameters_sha256(const nn::Module& model);
+
+}  // namespace heddle::train
