@@ -82,8 +82,8 @@ Found describe(CUdevice device, int index) {
     const std::string with_compiler = compiler ? fmt::format("{}\nnvrtc {}", identity, compiler->version()) : identity;
     info.caps = caps_of(device, found.sm, with_compiler);
     info.caps.loader_hash = hash_string(identity);
-    // Instructions of 9.0 alone, which NVRTC knows from 12.0 on.
-    if (found.sm / 10 == 9 && compiler && !compiler->version().starts_with("11."))
+    // Instructions of 9.0 alone, which NVRTC knows from 12.0 on; a program without it loads what another one compiled.
+    if (found.sm / 10 == 9 && (compiler == nullptr || !compiler->version().starts_with("11.")))
       info.caps.matrix_units += "; 64xNx16 f16 f32; 64xNx16 bf16 f32";
   }
   return found;

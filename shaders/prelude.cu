@@ -283,10 +283,6 @@ FUNC void hk_mma_i8(hk_mma_int& c, const hk_mma_ab& a, const hk_mma_ab& b) {
 // Warpgroups of 128 lanes: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions". The shuffle says that a warp's
 // lanes have one value.
 #define WG_UNROLL UNROLL
-// Warpgroups may part at barriers of their own. Number 0 of the sixteen is BARRIER's.
-#define WG_SPLIT 1
-#define WG_MEET(n, lanes) asm volatile("bar.sync %0, %1;" ::"r"((n) + 1u), "n"(lanes) : "memory")
-#define WG_ARRIVE(n, lanes) asm volatile("bar.arrive %0, %1;" ::"r"((n) + 1u), "n"(lanes) : "memory")
 #define WG_ID __shfl_sync(0xffffffffu, threadIdx.x / 128u, 0)
 #define WG_SHOW() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
 #define WG_FENCE() asm volatile("wgmma.fence.sync.aligned;" ::: "memory")

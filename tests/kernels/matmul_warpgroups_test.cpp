@@ -88,18 +88,6 @@ TEST_P(MatmulWarpgroupsTest, SeveralWarpgroups) {
   }
 }
 
-// A warpgroup that copies while the others multiply: fewer tiles along k than stages, and more.
-TEST_P(MatmulWarpgroupsTest, Producer) {
-  Bindings one = tiles(0, 64, 64, 64, 64, 3), two = tiles(0, 128, 64, 64, 64, 4);
-  one["PRODUCER"] = two["PRODUCER"] = 1;
-  const Problem p = dense("NN", 72, 80, 392);
-  if (!fits(one, p, halves) || !fits(two, p, halves)) GTEST_SKIP() << "the tiles do not fit into shared memory";
-  check_forced(one, p, halves);
-  check_forced(one, dense("NT", 65, 67, 131), halves);
-  check_forced(one, dense("NN", 5, 7, 0), halves);
-  check_forced(two, dense("TT", 136, 72, 328), halves);
-}
-
 // Prologues that are not zero at zero, at sizes that leave parts of tiles empty; an epilogue that writes in place.
 TEST_P(MatmulWarpgroupsTest, Hooks) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{13, 37, 21}, {72, 80, 72}}) {

@@ -24,7 +24,6 @@ void Block::begin(const Program& program, const LaunchShape& shape, const std::b
   narrowed_.resize(lanes_);
   stack_.resize(size_t{lanes_} * deepest_call);
   depth_.resize(lanes_);
-  waits_for_.resize(lanes_);
   committed_.resize(lanes_);
   fill(program);
 }
@@ -63,7 +62,6 @@ void Block::run(uint32_t x, uint32_t y, uint32_t z) {
   place_specials(x, y, z);
   shared.begin(program_->shared_bytes + shape_.dynamic_shared, lanes_);
   warpgroups.begin(lanes_);
-  arrived_.fill(0);
   copies_.clear();
   std::fill(committed_.begin(), committed_.end(), 0);
   std::fill(depth_.begin(), depth_.end(), uint8_t{0});
@@ -127,8 +125,6 @@ void Block::step() {
       return give_back();
     case Control::barrier:
       return barrier();
-    case Control::numbered_barrier:
-      return numbered_barrier(op);
     case Control::warp:
     case Control::warpgroup:
       return warp(op);

@@ -5,7 +5,6 @@
 // where nobody can go on that is a fault. Thread safety: one block a thread; all share the program and global memory.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -97,7 +96,7 @@ class Block {
   Warpgroups warpgroups;
 
  private:
-  enum class State : uint8_t { runs, at_barrier, at_numbered, at_warp, over };
+  enum class State : uint8_t { runs, at_barrier, at_warp, over };
   struct AsyncCopy {
     uint32_t lane, group, bytes;
     uint64_t to;
@@ -119,7 +118,6 @@ class Block {
   void call(const Op& op);
   void give_back();
   void barrier();
-  void numbered_barrier(const Op& op);
   void warp(const Op& op);
   [[noreturn]] void find_fault(const LaneFault& fault, int32_t at) const;
   [[noreturn]] void stuck(uint32_t lane, const std::string& text) const;
@@ -163,9 +161,8 @@ class Block {
   std::vector<int32_t> at_of_;  // of lanes that are not active
   std::vector<State> state_;
   std::vector<uint16_t> list_, narrowed_;
-  std::vector<int32_t> stack_;              // call instructions, deepest_call for each lane
-  std::vector<uint8_t> depth_, waits_for_;  // waits_for_: the number of the barrier, by lane
-  std::array<int64_t, 16> arrived_{};       // lanes, by barrier
+  std::vector<int32_t> stack_;  // call instructions, deepest_call for each lane
+  std::vector<uint8_t> depth_;
   std::vector<AsyncCopy> copies_;
   std::vector<uint32_t> committed_;
 };

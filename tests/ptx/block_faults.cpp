@@ -90,9 +90,6 @@ std::string Block::doing(uint32_t lane) const {
 void Block::stuck(uint32_t lane, const std::string& other) const {
   if (state_[lane] == State::at_barrier)
     find_fault({FaultKind::barrier, lane, "not all lanes reach the barrier: " + other}, at_of_[lane]);
-  if (state_[lane] == State::at_numbered)
-    find_fault({FaultKind::barrier, lane, "too few lanes come to barrier " + std::to_string(waits_for_[lane])},
-               at_of_[lane]);
   const Op& op = program_->code[static_cast<size_t>(at_of_[lane])];
   const uint32_t first = lane / 32 * 32;
   std::string absent;

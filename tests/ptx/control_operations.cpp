@@ -72,13 +72,12 @@ void order_warps(Block& b, const Op&) {
   }
 }
 
-// bar.sync 0, barrier.sync 0, bar.warp.sync mask; bar.sync and bar.arrive with a number and a count of lanes
+// bar.sync 0, barrier.sync 0, bar.warp.sync mask
 void decode_bar(Decoder& d) {
   const bool warp = d.take("warp");
   d.take("cta");
-  const bool arrives = !warp && d.take("arrive");
-  if (!arrives && !d.take("sync")) d.fail("of barriers, those with .sync and .arrive are known");
-  d.expect_operands(!warp && d.operand_count() == 2 ? 2 : 1);
+  if (!d.take("sync")) d.fail("of barriers, those with .sync are known");
+  d.expect_operands(1);
   if (warp) {
     d.emit(order_warps, {d.source(0, Type::b32)});
     d.op.control = Control::warp;
@@ -86,15 +85,7 @@ void decode_bar(Decoder& d) {
     return;
   }
   d.take("aligned");
-  if (d.operand_count() == 2) {
-    d.op.immediate = static_cast<int64_t>(d.immediate(1));
-    if (d.op.immediate == 0 || d.op.immediate % 32 != 0) d.fail("a barrier has a multiple of 32 lanes");
-    d.emit([](Block&, const Op&) {}, {d.source(0, Type::b32)});
-    d.op.count = arrives ? 1 : 0;
-    d.op.control = Control::numbered_barrier;
-    return;
-  }
-  if (arrives || d.immediate(0) != 0) d.fail("of barriers, number 0 with all lanes and others with a count are known");
+  if (d.immediate(0) != 0) d.fail("of barriers, number 0 with all lanes is known");
   d.op.control = Control::barrier;
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr int architecture = 90;
 
 // A product, a sum of rows, or a sum over groups of lanes; what it gives is compared with sums in C++.
-enum class Kernel { tiles, units, warpgroups, producer, rows, lanes };
+enum class Kernel { tiles, units, warpgroups, rows, lanes };
 
 struct Planted {
   const char* name;
@@ -72,7 +72,6 @@ std::string text_of(Kernel kernel) {
                       {"B_N1", 1}},
                      DType::f16);
     case Kernel::warpgroups:
-    case Kernel::producer:
       return printed("matmul",
                      {{"SCHEDULE", 7},
                       {"WARPGROUPS", 1},
@@ -83,7 +82,6 @@ std::string text_of(Kernel kernel) {
                       {"WGM", 64},
                       {"WGN", 64},
                       {"STAGES", 3},
-                      {"PRODUCER", kernel == Kernel::producer},
                       {"A_WIDE", 8},
                       {"B_WIDE", 8},
                       {"A_K1", 1},
@@ -111,11 +109,8 @@ struct Outcome {
 };
 
 Outcome product(PtxRun& run, Kernel kernel) {
-  const bool half = kernel != Kernel::tiles, warpgroups = kernel >= Kernel::warpgroups;
-  const uint32_t k = warpgroups ? long_k : short_k, tile = warpgroups ? 64 : 32,
-                 lanes = kernel == Kernel::producer ? 256
-                         : warpgroups               ? 128
-                                                    : 64;
+  const bool half = kernel != Kernel::tiles, warpgroups = kernel == Kernel::warpgroups;
+  const uint32_t k = warpgroups ? long_k : short_k, tile = warpgroups ? 64 : 32, lanes = warpgroups ? 128 : 64;
   const std::vector<float> a = quarters(m * k, 1), b = quarters(k * n, 2);
   std::vector<uint16_t> ah = halves(a), bh = halves(b);
   std::vector<float> af = a, bf = b;
@@ -152,7 +147,7 @@ Outcome sums(PtxRun& run, bool rows) {
 
 Outcome execute(Kernel kernel, const std::string& text) {
   PtxRun run(cuda::compile_ptx(text, "planted", architecture), "heddle_kernel");
-  if (kernel <= Kernel::producer) return product(run, kernel);
+  if (kernel <= Kernel::warpgroups) return product(run, kernel);
   return sums(run, kernel == Kernel::rows);
 }
 
@@ -220,12 +215,6 @@ const Planted bugs[] = {
      "#define WG_SWIZZLE"},
     {"StrideOfAnotherLayout", Kernel::warpgroups, "64ull << 32", "32ull << 32", FaultKind::other, true,
      "hk_wg_matrix(const"},
-    {"StageNotWaitedFor", Kernel::producer, "if (t >= STAGES) WG_MEET(STAGES + stage, ALL_LANES);", "",
-     FaultKind::race},
-    {"StageShownOneTileEarly", Kernel::producer, "ASYNC_WAIT(STAGES - 2);", "ASYNC_WAIT(STAGES - 1);",
-     FaultKind::in_flight},
-    {"StageNeverEmpty", Kernel::producer, "WG_ARRIVE(STAGES + (stage", "if (lane >= 64u) WG_ARRIVE(STAGES + (stage",
-     FaultKind::barrier},
     {"SumsOfAnotherLayout", Kernel::warpgroups, "(i) / 2u % 2u * 8u", "(i) % 2u * 8u", FaultKind::other, true,
      "#define WG_ROW"},
     {"BarrierOfSomeLanes", Kernel::rows, barrier, "if (lane < 50u) BARRIER();", FaultKind::barrier},
@@ -247,7 +236,6 @@ INSTANTIATE_TEST_SUITE_P(Kernels, PlantedBugs, testing::ValuesIn(bugs),
 const Planted kernels[] = {{"Tiles", Kernel::tiles, "", "", FaultKind::other},
                            {"Units", Kernel::units, "", "", FaultKind::other},
                            {"Warpgroups", Kernel::warpgroups, "", "", FaultKind::other},
-                           {"Producer", Kernel::producer, "", "", FaultKind::other},
                            {"Rows", Kernel::rows, "", "", FaultKind::other},
                            {"Lanes", Kernel::lanes, "", "", FaultKind::other}};
 INSTANTIATE_TEST_SUITE_P(Kernels, KernelsAsTheyAre, testing::ValuesIn(kernels),

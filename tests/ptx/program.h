@@ -23,18 +23,7 @@ struct Op;
 using Run = void (*)(Block&, const Op&);
 
 // What the scheduler does with an instruction.
-enum class Control : uint8_t {
-  none,
-  branch,
-  branch_table,
-  exit,
-  call,
-  ret,
-  barrier,
-  numbered_barrier,
-  warp,
-  warpgroup
-};
+enum class Control : uint8_t { none, branch, branch_table, exit, call, ret, barrier, warp, warpgroup };
 
 struct Op {
   Run run = nullptr;
