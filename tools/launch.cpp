@@ -14,8 +14,8 @@
 #include "heddle/core/base/path.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/core/base/system/process.h"
-#include "tools/certify/subprogram.h"
 #include "tools/cli.h"
+#include "tools/find_program.h"
 #include "tools/interrupt.h"
 #include "tools/launched.h"
 #include "tools/mpirun_errors.h"
@@ -53,7 +53,7 @@ void check_hosts(const Launch& launch) {
   if (places < launch.ranks)
     throw ValueError(
         fmt::format("[launch] --hosts has {} place{} for {} ranks", places, places == 1 ? "" : "s", launch.ranks));
-  if (certify::find_program("ssh").empty())
+  if (find_program("ssh").empty())
     throw ValueError("[launch] --hosts needs ssh, which is not installed; Debian's package is openssh-client");
 }
 
@@ -145,7 +145,7 @@ int exit_code_of(const os::ChildEnd& end, const MpirunErrors& errors) {
 
 int run(const Launch& launch) {
   check(launch);
-  const std::string mpirun = certify::find_program("mpirun");
+  const std::string mpirun = find_program("mpirun");
   if (mpirun.empty()) throw ValueError("[launch] mpirun is not installed; Debian's package is openmpi-bin");
   os::ChildOptions options;
   options.input = options.error = os::ChildStream::pipe;

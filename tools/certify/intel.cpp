@@ -14,6 +14,7 @@
 #include "tools/certify/isa.h"
 #include "tools/certify/lines.h"
 #include "tools/certify/subprogram.h"
+#include "tools/find_program.h"
 
 namespace heddle::tools::certify {
 namespace {

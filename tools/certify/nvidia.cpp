@@ -11,6 +11,7 @@
 #include "tools/certify/isa.h"
 #include "tools/certify/model.h"
 #include "tools/certify/subprogram.h"
+#include "tools/find_program.h"
 #include "tools/kernel_binary.h"
 
 namespace heddle::tools::certify {

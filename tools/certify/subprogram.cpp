@@ -35,18 +35,6 @@ bool read_all(os::ChildProcess& child, double seconds, std::string& output) {
 
 }  // namespace
 
-std::string find_program(const std::string& name, const std::vector<std::string>& folders) {
-  std::string all = os::variable("PATH").value_or("/usr/bin:/bin");
-  for (const std::string& folder : folders) all += os::list_separator + folder;
-  for (size_t at = 0; at <= all.size();) {
-    const size_t end = std::min(all.find(os::list_separator, at), all.size());
-    const std::string file = all.substr(at, end - at) + "/" + name + os::program_suffix;
-    if (end > at && os::is_executable(file)) return file;
-    at = end + 1;
-  }
-  return {};
-}
-
 Finished run_program(const std::vector<std::string>& words, const std::string& folder,
                      const std::vector<std::pair<std::string, std::string>>& variables, double seconds) try {
   os::ChildOptions options;

@@ -1,4 +1,4 @@
-// Other programs: found in PATH, run in a child with a time limit, their output taken.
+// Other programs: run in a child with a time limit, their output taken.
 //
 // Errors: DeviceError where one cannot be started. Thread safety: none.
 #pragma once
@@ -8,9 +8,6 @@
 #include <vector>
 
 namespace heddle::tools::certify {
-
-// The file that the shell would run, or one of those folders'; empty when there is none.
-std::string find_program(const std::string& name, const std::vector<std::string>& folders = {});
 
 struct Finished {
   int exit_code = 0;   // 128 + the signal; 124, or 137: ran past the limit
