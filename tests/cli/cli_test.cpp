@@ -208,7 +208,8 @@ TEST(Dump, EveryView) {
 }
 
 // The gradient of windows that lie side by side finds an element's window once: three remainders of the flat number and
-// one for each side, not four for each of a window's elements.
+// one for each side, not four for each of a window's elements. The flat number is taken apart twice, where a lane reads
+// its elements ahead and where it computes them; a compiler does it once.
 TEST(Dump, GradientsOfPoolsFindTheirWindowOnce) {
   std::istringstream lines(run_heddle({"dump", "mnist-cnn", "--what", "source", "--device", "null:0"}).out);
   std::vector<std::pair<std::string, int>> remainders;
@@ -218,7 +219,7 @@ TEST(Dump, GradientsOfPoolsFindTheirWindowOnce) {
   }
   for (const auto& [name, count] : remainders) {
     if (name.starts_with("kernel ew_")) {
-      EXPECT_LE(count, 6) << name;
+      EXPECT_LE(count, 8) << name;
     }
   }
   EXPECT_GT(remainders.size(), 20u);
