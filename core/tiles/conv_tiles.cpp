@@ -61,7 +61,10 @@ Row pick_nvidia(const ConvProblem& p, int64_t m) {
   const bool weights = p.kind == ConvProblem::Kind::weight_grad;
   const bool phases = p.kind == ConvProblem::Kind::input_grad && p.stride != Extent3{1, 1, 1};
   if (m <= 32) return tile_row(p, 32, 64, 4, 4, 4, phases ? 0 : 1);
-  return tile_row(p, 64, 64, weights ? 8 : 4, 4, 4, phases ? 0 : 1);
+  // Sixteen sums a lane of 1x1 kernels, and of those that are no part of a tile's depth, NVRTC keeps in too few
+  // registers and spills; 32 are 1 to 4 % slower on an H200 (1x1).
+  const bool few_registers = conv_taps(p) == 1 || whole_kernels(p) % conv_taps(p) != 0;
+  return tile_row(p, 64, 64, weights || few_registers ? 8 : 4, 4, 4, phases ? 0 : 1);
 }
 
 // A tile of the weights (of the gradient) and one of pixels (of src), two of each with PREFETCH.
