@@ -75,6 +75,8 @@ RunFolder::~RunFolder() {
 
 std::string RunFolder::file(std::string_view name) const { return (fs::path(path_) / name).string(); }
 
+std::string RunFolder::checkpoints_of(const std::string& folder) { return (fs::path(folder) / "checkpoints").string(); }
+
 // The file stays: only the lock on it says anything.
 void RunFolder::lock() {
   lock_ = open_or_fail(file(".lock"), FileAccess::update);

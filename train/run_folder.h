@@ -29,7 +29,8 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string file(std::string_view name) const;
-  std::string checkpoints() const { return file("checkpoints"); }
+  std::string checkpoints() const { return checkpoints_of(path_); }
+  static std::string checkpoints_of(const std::string& folder);
 
   void write_config(const Config& config) const;
   // Of this process; what an earlier one wrote is kept in it under "earlier".

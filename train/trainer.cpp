@@ -419,7 +419,7 @@ struct Trainer::State {
   }
 
   std::vector<std::string> resume(const std::string& path) {
-    std::optional<LatestCheckpoint> latest = load_latest_checkpoint(path + "/checkpoints", &device);
+    std::optional<LatestCheckpoint> latest = load_latest_checkpoint(RunFolder::checkpoints_of(path), &device);
     if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", path)};
     const Place place = restore(latest->checkpoint, latest->path, run_state(), config);
     step = place.step;

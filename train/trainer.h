@@ -88,8 +88,8 @@ class Trainer {
   int64_t model_step() const;            // which step the run's model is of
   const Evaluation& tested() const;  // at the end of the run; no examples before it, and for a task without test data
   RunReport report() const;
-  // Of the latest checkpoint, empty before it, and of the model; without a folder empty.
   const Replicas* replicas() const;  // null: this process trains alone
+  // Of the latest checkpoint, empty before it, and of the model; without a folder empty.
   std::string checkpoint_path() const;
   std::string model_path() const;
 

@@ -11,9 +11,11 @@
 // Thread safety: one emitter is used by one thread.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/core/contract/kernel_source.h"
@@ -118,12 +120,38 @@ class Emitter final : public IndexPrinter {
   int unit_stride_loads(int variable, int inner = -1) const;
   // All loads printed so far.
   const std::vector<LoadSite>& loads() const { return loads_; }
+  // Of those, from number `first` on, the ones that `holds` is true of, each once.
+  template <class Holds>
+  std::vector<LoadSite> distinct_loads(const Holds& holds, size_t first = 0) const {
+    std::vector<LoadSite> found;
+    for (size_t i = first; i < loads_.size(); ++i) {
+      if (holds(loads_[i]) && std::find(found.begin(), found.end(), loads_[i]) == found.end())
+        found.push_back(loads_[i]);
+    }
+    return found;
+  }
 
   // ---- loads and stores through arrays of the skeleton's
   // From now on that load reads `text` (an element of an array that the skeleton fills).
   void stage(const LoadSite& load, const std::string& text);
   // The expression that reads memory there, with the names that the indices have now.
   std::string load_expression(const LoadSite& load);
+  // Arrays of `count`, "t_q" and a number from `number` on, for the loads, which read their element `at` from now on;
+  // they are filled by each(fill), which calls fill() where the indices of that element are known.
+  template <class Each>
+  void hold(const std::vector<LoadSite>& loads, size_t number, int64_t count, std::string_view at, const Each& each) {
+    if (loads.empty()) return;
+    std::vector<std::string> elements;
+    for (const LoadSite& load : loads) {
+      const std::string array = "t_q" + std::to_string(number + elements.size());
+      line(std::string(type_of(load.dtype)) + " " + array + "[" + std::to_string(count) + "];");
+      elements.push_back(array + "[" + std::string(at) + "]");
+    }
+    each([&] {
+      for (size_t i = 0; i < loads.size(); ++i) line(elements[i] + " = " + load_expression(loads[i]) + ";");
+    });
+    for (size_t i = 0; i < loads.size(); ++i) stage(loads[i], elements[i]);
+  }
   // The buffer that a load reads.
   std::string buffer_name(const LoadSite& load) {
     return buffers_.name(buffers_.bind(load.slot, load.dtype, Access::read));

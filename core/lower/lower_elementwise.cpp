@@ -48,30 +48,12 @@ namespace {
 
 constexpr int64_t line = 64;  // elements of a cache line of the narrowest type
 
-// The loads whose index the position alone says.
+// The loads whose index the position alone says; none where they are too many for registers.
 std::vector<LoadSite> loads_ahead(const Emitter& e) {
-  std::vector<LoadSite> found;
-  for (const LoadSite& load : e.loads()) {
-    if (load.index.affine() && !load.index.terms.empty() && load.dtype != DType::boolean &&
-        std::find(found.begin(), found.end(), load) == found.end())
-      found.push_back(load);
-  }
-  return found.size() <= 8 ? found : std::vector<LoadSite>{};  // registers
-}
-
-// All elements of a lane are on their way before the first is computed: stores in between would hold the reads back.
-void read_ahead(Emitter& e, const std::vector<Axis>& axes, const std::vector<LoadSite>& loads, int64_t lanes,
-                int64_t per_lane) {
-  for (size_t s = 0; s < loads.size(); ++s)
-    e.line(fmt::format("{} t_q{}[{}];", e.type_of(loads[s].dtype), s, per_lane));
-  e.open(fmt::format("UNROLL for (int t_k = 0; t_k < {}; ++t_k)", per_lane));
-  e.line(fmt::format("int t_flat = t_start + t_k * {};", lanes));
-  e.open(fmt::format("if (t_flat < {})", e.constant(extent(axes))));
-  split_index(e, axes, "t_flat");
-  for (size_t s = 0; s < loads.size(); ++s) e.line(fmt::format("t_q{}[t_k] = {};", s, e.load_expression(loads[s])));
-  e.close();
-  e.close();
-  for (size_t s = 0; s < loads.size(); ++s) e.stage(loads[s], fmt::format("t_q{}[t_k]", s));
+  std::vector<LoadSite> found = e.distinct_loads([](const LoadSite& load) {
+    return load.index.affine() && !load.index.terms.empty() && load.dtype != DType::boolean;
+  });
+  return found.size() <= 8 ? found : std::vector<LoadSite>{};
 }
 
 // One work item per PER_LANE elements, a group's lanes side by side, over a flat index.
@@ -84,19 +66,24 @@ LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector
   const int64_t total = extent(axes), block = lanes * per_lane;
   const bool reads_ahead = tunables["AHEAD"] != 0 && per_lane > 1 && per_lane <= 8 && in.section == nullptr;
   const std::vector<LoadSite> ahead = reads_ahead ? loads_ahead(e) : std::vector<LoadSite>{};
-  if (per_lane == 1) {
-    e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
-  } else {
-    e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0));", e.group_index(), block));
-    if (!ahead.empty()) read_ahead(e, axes, ahead, lanes, per_lane);
-    e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", per_lane > 8 ? "" : "UNROLL ", per_lane));
-    e.line(fmt::format("int t_flat = t_start + t_k * {};", lanes));
-  }
-  e.open(fmt::format("if (t_flat < {})", e.constant(total)));
-  split_index(e, axes, "t_flat");
-  emit_elementwise(e);
-  e.close();
-  if (per_lane > 1) e.close();
+  // For each element of the lane.
+  const auto each = [&](const auto& body) {
+    if (per_lane == 1) {
+      e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
+    } else {
+      e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", per_lane > 8 ? "" : "UNROLL ", per_lane));
+      e.line(fmt::format("int t_flat = t_start + t_k * {};", lanes));
+    }
+    e.open(fmt::format("if (t_flat < {})", e.constant(total)));
+    split_index(e, axes, "t_flat");
+    body();
+    e.close();
+    if (per_lane > 1) e.close();
+  };
+  if (per_lane > 1) e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0));", e.group_index(), block));
+  // All elements of a lane are on their way before the first is computed: stores in between would hold the reads back.
+  e.hold(ahead, 0, per_lane, "t_k", each);
+  each([&] { emit_elementwise(e); });
   LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, ceil_div(total, block));
   kernel.loop_iterations = per_lane > 1 ? per_lane : 0;
   return kernel;
@@ -111,15 +98,11 @@ bool starts_at_quads(const LoadSite& load, const Axis& inner) {
 
 // Loads of 16 bytes. Where sizes vary, also those that may start elsewhere.
 std::vector<LoadSite> quad_loads(const Emitter& e, const Axis& inner) {
-  std::vector<LoadSite> found;
-  for (const LoadSite& load : e.loads()) {
+  return e.distinct_loads([&](const LoadSite& load) {
     const bool four_bytes = load.dtype == DType::f32 || load.dtype == DType::i32;
-    if (!four_bytes || !load.index.affine() || load.index.coefficient(inner.variable) != 1) continue;
-    if ((e.varying() || starts_at_quads(load, inner)) && e.only_read(load.slot) &&
-        std::find(found.begin(), found.end(), load) == found.end())
-      found.push_back(load);
-  }
-  return found;
+    return four_bytes && load.index.affine() && load.index.coefficient(inner.variable) == 1 &&
+           (e.varying() || starts_at_quads(load, inner)) && e.only_read(load.slot);
+  });
 }
 
 // The same four elements at a time, for drivers where the width of an access decides (llvmpipe).

@@ -16,14 +16,11 @@ std::optional<Turn> find_turn(const Emitter& e, const std::vector<Axis>& axes) {
   const int inner = axes.back().variable;
   std::optional<Turn> best;
   for (size_t a = 0; a + 1 < axes.size(); ++a) {
-    Turn turn{a, {}};
-    for (const LoadSite& load : e.loads()) {
-      const int64_t along = load.index.coefficient(inner);
-      if (!load.index.affine() || load.index.coefficient(axes[a].variable) != 1 || along == 0 || along == 1 ||
-          load.dtype == DType::boolean)
-        continue;
-      if (std::find(turn.loads.begin(), turn.loads.end(), load) == turn.loads.end()) turn.loads.push_back(load);
-    }
+    Turn turn{a, e.distinct_loads([&](const LoadSite& load) {
+                const int64_t along = load.index.coefficient(inner);
+                return load.index.affine() && load.index.coefficient(axes[a].variable) == 1 && along != 0 &&
+                       along != 1 && load.dtype != DType::boolean;
+              })};
     if (!turn.loads.empty() && (!best || turn.loads.size() > best->loads.size())) best = std::move(turn);
   }
   return best;

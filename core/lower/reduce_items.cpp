@@ -36,11 +36,9 @@ void one_row(ReduceRows& g) {
 // into registers ahead of what is computed of them. Where that is the whole row, later passes read the registers.
 class RowWalk {
  public:
-  using Reads = std::vector<std::vector<LoadSite>>;  // by pass
-
-  RowWalk(ReduceRows& g, const Reads& reads, uint32_t lanes, int64_t per_lane)
-      : g_(g), e_(g.e), reads_(reads), lanes_(lanes), per_lane_(reads.empty() ? 1 : per_lane) {
-    whole_ = per_lane_ > 1 && per_lane_ * lanes_ >= g.length;
+  RowWalk(ReduceRows& g, uint32_t lanes, int64_t per_lane)
+      : g_(g), e_(g.e), lanes_(lanes), per_lane_(per_lane), whole_(per_lane > 1 && per_lane * lanes_ >= g.length) {
+    if (per_lane_ > 1) reads_ = g.learn_reads();
   }
 
   // body() for each position of the row that belongs to the lane.
@@ -76,27 +74,21 @@ class RowWalk {
   }
   // What the pass reads and is not held yet goes into an array each.
   void read(size_t pass, const std::string& first) {
-    std::vector<std::pair<LoadSite, std::string>> loads;
+    std::vector<LoadSite> loads;
     for (const LoadSite& load : reads_[pass]) {
-      if (std::find(held_.begin(), held_.end(), load) != held_.end()) continue;
-      const std::string array = fmt::format("t_q{}", arrays_++);
-      e_.line(fmt::format("{} {}[{}];", e_.type_of(load.dtype), array, per_lane_));
-      loads.emplace_back(load, array + "[t_u]");
-      held_.push_back(load);
+      if (std::find(held_.begin(), held_.end(), load) == held_.end()) loads.push_back(load);
     }
-    if (loads.empty()) return;
-    each(first, [&] {
-      for (const auto& [load, to] : loads) e_.line(fmt::format("{} = {};", to, e_.load_expression(load)));
-    });
-    for (const auto& [load, to] : loads) e_.stage(load, to);
+    e_.hold(loads, arrays_, per_lane_, "t_u", [&](const auto& fill) { each(first, fill); });
+    arrays_ += loads.size();
+    held_.insert(held_.end(), loads.begin(), loads.end());
   }
 
   ReduceRows& g_;
   Emitter& e_;
-  const Reads& reads_;
-  int64_t lanes_, per_lane_;
-  bool whole_ = false;
-  int arrays_ = 0;
+  const int64_t lanes_, per_lane_;
+  const bool whole_;
+  std::vector<std::vector<LoadSite>> reads_;  // by pass
+  size_t arrays_ = 0;
   std::vector<LoadSite> held_;
 };
 
@@ -126,16 +118,9 @@ void join_lanes(Emitter& e, bool exchange, const Reducer& r, uint32_t lanes, std
 }
 
 // Registers that one element of everything read along a row takes.
-int64_t words_read(const RowWalk::Reads& reads) {
-  std::vector<LoadSite> all;
+int64_t words_read(const ReduceRows& g) {
   int64_t words = 0;
-  for (const auto& pass : reads) {
-    for (const LoadSite& load : pass) {
-      if (std::find(all.begin(), all.end(), load) != all.end()) continue;
-      all.push_back(load);
-      words += size_of(load.dtype) == 8 ? 2 : 1;
-    }
-  }
+  for (const LoadSite& load : g.reads_along()) words += size_of(load.dtype) == 8 ? 2 : 1;
   return std::max<int64_t>(1, words);
 }
 
@@ -157,11 +142,8 @@ LoweredKernel rows_as_items(ReduceRows& g) {
 
 LoweredKernel row_over_items(ReduceRows& g) {
   Emitter& e = g.e;
-  // Rows of a section, or of a length that varies, are read as they come.
-  const bool held = !g.in.options.joined && g.in.section == nullptr && !e.varying();
-  const RowWalk::Reads reads = held ? g.learn_reads() : RowWalk::Reads{};
   const RowsProblem problem{
-      .rows = g.picked_rows, .length = g.picked_length, .words = words_read(reads), .joined = g.in.options.joined};
+      .rows = g.picked_rows, .length = g.picked_length, .words = words_read(g), .joined = g.in.options.joined};
   Bindings tunables = pick_rows(g.in.caps, problem);
   const bool exchange = tunables["SUBGROUPS"] != 0;
   uint32_t lanes = 1;
@@ -169,7 +151,9 @@ LoweredKernel row_over_items(ReduceRows& g) {
       std::min<uint32_t>(static_cast<uint32_t>(std::max<int64_t>(1, tunables["LANES"])), g.in.caps.max_group_lanes);
   while (2 * lanes <= most && (lanes < g.picked_length || g.whole_joined_row())) lanes *= 2;
   std::vector<SharedParam> shared;
-  RowWalk walk(g, reads, lanes, tunables["PER_LANE"]);
+  // Rows of a section, or of a length that varies, are read as they come.
+  const bool held = !g.in.options.joined && g.in.section == nullptr && !e.varying();
+  RowWalk walk(g, lanes, held ? tunables["PER_LANE"] : 1);
   e.line(fmt::format("int t_row = {};", e.group_index()));
   e.line("int t_lane = CAST(int, LOCAL_ID(0));");
   e.open(fmt::format("if (t_row < {})", e.constant(g.rows)));

@@ -117,12 +117,9 @@ class RowLoops {
   // The same stretch of the next row, of each operand that has one.
   void prefetch_next_row() {
     const int along_row = g_.inner.back().variable, row = g_.outer.back().variable;
-    std::vector<LoadSite> sites;
-    for (const LoadSite& load : e_.loads()) {
-      const bool streamed =
-          load.index.affine() && load.index.coefficient(along_row) == 1 && load.index.coefficient(row) != 0;
-      if (streamed && std::find(sites.begin(), sites.end(), load) == sites.end()) sites.push_back(load);
-    }
+    const std::vector<LoadSite> sites = e_.distinct_loads([&](const LoadSite& load) {
+      return load.index.affine() && load.index.coefficient(along_row) == 1 && load.index.coefficient(row) != 0;
+    });
     const std::string whole = std::exchange(e_.names[along_row], "t_i");
     for (const LoadSite& load : sites) {
       const std::string at = e_.print(load.index.plus(load.index.coefficient(row)));

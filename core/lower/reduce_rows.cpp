@@ -47,23 +47,25 @@ void ReduceRows::learn_indices() {
   store_members(Level::full);
 }
 
+std::vector<LoadSite> ReduceRows::reads_along(size_t first) const {
+  const int first_along = group().domain.rank();
+  return e.distinct_loads(
+      [&](const LoadSite& load) {
+        return load.index.affine() && load.dtype != DType::boolean &&
+               std::any_of(load.index.terms.begin(), load.index.terms.end(),
+                           [&](const auto& term) { return term.first >= first_along; });
+      },
+      first);
+}
+
 std::vector<std::vector<LoadSite>> ReduceRows::learn_reads() {
   std::vector<std::vector<LoadSite>> reads;
-  const int first_along = group().domain.rank();
   const auto learn = [&](const auto& pass) {
     const size_t before = e.loads().size();
     e.push_scope();  // another pass reads again
     pass();
     e.pop_scope();
-    std::vector<LoadSite>& found = reads.emplace_back();
-    for (size_t i = before; i < e.loads().size(); ++i) {
-      const LoadSite& load = e.loads()[i];
-      const bool along = std::any_of(load.index.terms.begin(), load.index.terms.end(),
-                                     [&](const auto& term) { return term.first >= first_along; });
-      if (load.index.affine() && along && load.dtype != DType::boolean &&
-          std::find(found.begin(), found.end(), load) == found.end())
-        found.push_back(load);
-    }
+    reads.push_back(reads_along(before));
   };
   for (const auto& phase : phases()) {
     learn([&] {

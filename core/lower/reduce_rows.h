@@ -35,8 +35,10 @@ class ReduceRows {
   bool lanes_on_rows() const { return lanes_on_rows_; }
   // A joined row that is one row: its lanes do not depend on its length, so that all such joined rows have one text.
   bool whole_joined_row() const { return in.options.joined && outer.empty(); }
-  // The reads of memory of each pass, the one that stores last: those at an affine index that changes along the row, so
-  // that the position within the row says where they are. Only with the emitter at its start, where it is afterwards.
+  // The reads of memory, from number `first` of the emitter's loads on, at an affine index that changes along the row:
+  // the position within the row says where they are.
+  std::vector<LoadSite> reads_along(size_t first = 0) const;
+  // Those of each pass, the one that stores last. Only with the emitter at its start, where it is afterwards.
   std::vector<std::vector<LoadSite>> learn_reads();
   // Times each row is walked.
   int64_t passes() const { return static_cast<int64_t>(phases().size()) + stores_at(Level::full); }

@@ -10,30 +10,21 @@
 #include "heddle/core/functions/nn/conv.h"
 #include "heddle/core/tiles/tuning.h"
 #include "tests/support/device_test.h"
+#include "tests/support/eighths.h"
 
 namespace heddle::tests {
 namespace {
 
 class SplitConv : public DeviceTest {
  protected:
-  // Multiples of 1/8 of at most 1: sums of their products are exact in f32 for the sizes below.
-  static std::vector<float> values(int64_t count, uint32_t seed) {
-    std::vector<float> x(static_cast<size_t>(count));
-    for (float& v : x) {
-      seed = seed * 1664525u + 1013904223u;
-      v = static_cast<float>(seed >> 28) / 8.0f - 1.0f;
-    }
-    return x;
-  }
-
   using Function = std::function<Tensor(const Tensor& x, const Tensor& w)>;
 
   // `kernels`: of the device; 0: any number.
   void check(const Shape& x, const Shape& w, const Function& f, DType dtype = DType::f32, uint64_t kernels = 0,
              double rounding = 0) {
     const auto on = [&](DeviceContext& d) {
-      const Tensor a = Tensor::from_vector(values(x.numel(), 1), x, &d).to(dtype),
-                   b = Tensor::from_vector(values(w.numel(), 2), w, &d).to(dtype);
+      const Tensor a = Tensor::from_vector(eighths(x.numel(), 1), x, &d).to(dtype),
+                   b = Tensor::from_vector(eighths(w.numel(), 2), w, &d).to(dtype);
       eval({a, b});
       const uint64_t before = d.counters().kernels;
       const std::vector<double> result = f(a, b).to_doubles();
@@ -94,7 +85,7 @@ TEST_P(SplitConv, NotANumber) {
 TEST_P(SplitConv, SameBitsInEveryRun) {
   const ScopedTuning forced({"conv_parts", "", {}}, {{"PARTS", 4}});
   const auto run = [&] {
-    std::vector<float> x = values(3 * 16 * 7 * 7, 5), w = values(12 * 16 * 9, 6);
+    std::vector<float> x = eighths(3 * 16 * 7 * 7, 5), w = eighths(12 * 16 * 9, 6);
     for (float& v : x) v = std::sin(100 * v);
     return conv2d(Tensor::from_vector(x, {3, 16, 7, 7}, &device()), Tensor::from_vector(w, {12, 16, 3, 3}, &device()))
         .to_doubles();

@@ -10,22 +10,13 @@
 #include "heddle/core/tiles/matmul_tiles.h"
 #include "heddle/core/tiles/tuning.h"
 #include "tests/support/device_test.h"
+#include "tests/support/eighths.h"
 
 namespace heddle::tests {
 namespace {
 
 class SplitMatmul : public DeviceTest {
  protected:
-  // Multiples of 1/8 below 2: sums of their products are exact in f32 for the sizes below.
-  static std::vector<float> values(int64_t count, uint32_t seed) {
-    std::vector<float> x(static_cast<size_t>(count));
-    for (float& v : x) {
-      seed = seed * 1664525u + 1013904223u;
-      v = static_cast<float>(seed >> 28) / 8.0f - 1.0f;
-    }
-    return x;
-  }
-
   struct Sizes {
     int64_t batch, m, n, k;
     bool transpose_a = false;
@@ -33,8 +24,8 @@ class SplitMatmul : public DeviceTest {
 
   // relu(a b + bias), or a b.
   void check(const Sizes& s, bool epilogue, DType dtype = DType::f32, uint64_t kernels = 0) {
-    const std::vector<float> a = values(s.batch * s.m * s.k, 1), b = values(s.batch * s.k * s.n, 2),
-                             bias = values(s.n, 3);
+    const std::vector<float> a = eighths(s.batch * s.m * s.k, 1), b = eighths(s.batch * s.k * s.n, 2),
+                             bias = eighths(s.n, 3);
     const Shape shape_a = s.transpose_a ? Shape{s.batch, s.k, s.m} : Shape{s.batch, s.m, s.k};
     Tensor ta = Tensor::from_vector(a, shape_a, &device()).to(dtype);
     const Tensor tb = Tensor::from_vector(b, {s.batch, s.k, s.n}, &device()).to(dtype),
@@ -88,7 +79,7 @@ TEST_P(SplitMatmul, LongerThanADriverLoops) {
 }
 
 TEST_P(SplitMatmul, SameBitsInEveryRun) {
-  std::vector<float> a = values(3 * 20011, 5), b = values(20011 * 4, 6);
+  std::vector<float> a = eighths(3 * 20011, 5), b = eighths(20011 * 4, 6);
   for (float& x : a) x *= 0.7193f;
   const auto run = [&] {
     return matmul(Tensor::from_vector(a, {3, 20011}, &device()), Tensor::from_vector(b, {20011, 4}, &device()))
@@ -101,11 +92,11 @@ TEST_P(SplitMatmul, SameBitsInEveryRun) {
 TEST_P(SplitMatmul, BatchesOfOneRow) {
   DeviceContext& reference = heddle::device("reference:0");
   const auto check_row = [&](const Shape& shape, const std::function<Tensor(const Tensor&)>& view) {
-    const std::vector<float> a = values(shape.numel(), 4);
+    const std::vector<float> a = eighths(shape.numel(), 4);
     const auto run = [&](DeviceContext& d) {
       const Tensor x = view(Tensor::from_vector(a, shape, &d));
       const int64_t k = x.dim(x.rank() - 1);
-      return matmul(x, Tensor::from_vector(values(k * 3, 5), {k, 3}, &d)).to_doubles();
+      return matmul(x, Tensor::from_vector(eighths(k * 3, 5), {k, 3}, &d)).to_doubles();
     };
     EXPECT_EQ(run(device()), run(reference)) << shape.str();
   };
