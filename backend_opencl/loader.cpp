@@ -1,6 +1,8 @@
 #include "heddle/backend_opencl/loader.h"
 
 #include "heddle/core/base/system/library.h"
+#include "heddle/core/base/system/machine.h"
+#include "heddle/core/base/system/threads.h"
 
 namespace heddle::opencl {
 namespace {
@@ -10,7 +12,20 @@ struct Loaded {
   std::string absent;
 };
 
+// PoCL's workers sleep between launches, and Linux may wake both on one processor while another has nothing to do:
+// bound to one each they are there at once. Where the user has said how many there are, or where this process may run,
+// others may share these processors, and nothing is bound. Only the main thread sets a variable: others may be reading
+// theirs, and a program that has begun with threads of its own asks for its first device there or sets POCL_AFFINITY
+// itself.
+void bind_pocl_workers() {
+  for (const char* name : {"POCL_AFFINITY", "POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"}) {
+    if (os::variable(name)) return;
+  }
+  if (os::may_use_all_processors() && os::is_main_thread()) os::set_variable("POCL_AFFINITY", "1");
+}
+
 Loaded load() {
+  bind_pocl_workers();
   Loaded result;
   const std::string name = os::names_of(os::Vendor::opencl).front().name;
   void* library = os::open_library(os::Vendor::opencl);

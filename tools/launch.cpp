@@ -76,14 +76,10 @@ void check(const Launch& launch) {
   check_hosts(launch);
 }
 
-// Ranks bind themselves (launched.h). Alone, mpirun would look for ssh to start itself elsewhere.
+// Ranks bind themselves (launched.h).
 Words mpirun_words(const std::string& mpirun, const Launch& launch) {
   Words words{mpirun, "--oversubscribe", "--bind-to", "none", "-n", std::to_string(launch.ranks)};
-  if (launch.hosts.empty())
-    words.insert(words.end(), {"--mca", "plm", "isolated"});
-  else
-    words.insert(words.end(), {"--host", fmt::format("{}", fmt::join(launch.hosts, ",")), "--mca", "plm_rsh_args",
-                               "-o BatchMode=yes -o ConnectTimeout=10"});
+  if (!launch.hosts.empty()) words.insert(words.end(), {"--host", fmt::format("{}", fmt::join(launch.hosts, ","))});
   words.insert(words.end(), {"-x", launched_variable});
   for (const std::string& variable : os::variables()) {
     const std::string name = variable.substr(0, variable.find('='));
@@ -97,12 +93,21 @@ Words mpirun_words(const std::string& mpirun, const Launch& launch) {
   return words;
 }
 
-// Open MPI asks a second time before it runs as root, in containers too, where the user has said so already.
-std::vector<std::pair<std::string, std::string>> variables_of_ranks(const Launch& launch) {
-  return {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-          {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-          {"OMPI_MCA_mpi_yield_when_idle", "1"},
-          {launched_variable, fmt::format("{}", fmt::join(launch.devices, ","))}};
+// Open MPI asks a second time before it runs as root, in containers too, where the user has said so already. How mpirun
+// starts itself elsewhere has another name since version 5, which refuses the older one as an option, not as a
+// variable. Alone, version 4 would look for ssh, and ranks of one host would look for a network between them.
+std::vector<std::pair<std::string, std::string>> variables_of_mpirun(const Launch& launch) {
+  constexpr const char* ssh_options = "-o BatchMode=yes -o ConnectTimeout=10";
+  std::vector<std::pair<std::string, std::string>> variables{
+      {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+      {"OMPI_MCA_mpi_yield_when_idle", "1"},
+      {launched_variable, fmt::format("{}", fmt::join(launch.devices, ","))}};
+  if (launch.hosts.empty())
+    variables.insert(variables.end(), {{"OMPI_MCA_plm", "isolated"}, {"OMPI_MCA_btl", "^tcp"}});
+  else
+    variables.insert(variables.end(), {{"OMPI_MCA_plm_rsh_args", ssh_options}, {"PRTE_MCA_plm_ssh_args", ssh_options}});
+  return variables;
 }
 
 // What ranks say goes on; the first Ctrl-C goes to them as a byte (launched.h).
@@ -150,7 +155,7 @@ int run(const Launch& launch) {
   os::ChildOptions options;
   options.input = options.error = os::ChildStream::pipe;
   options.output = os::ChildStream::same;
-  options.variables = variables_of_ranks(launch);
+  options.variables = variables_of_mpirun(launch);
   os::ChildProcess child(mpirun, mpirun_words(mpirun, launch), options);
   const MpirunErrors errors = follow(child);
   return exit_code_of(child.wait(), errors);

@@ -11,8 +11,10 @@ bool is_rule(std::string_view line) {
   return line.size() >= 70 && line.find_first_not_of('-') == std::string_view::npos;
 }
 
-// "[host:1234] 1 more process has sent ...", of the library within ranks and of mpirun.
+// "[host:1234] 1 more process has sent ...", "[host][[6106,1],1][btl_tcp.c:266:...] ...", of the library within ranks
+// and of mpirun.
 bool is_from_mpi(std::string_view line) {
+  if (line.starts_with('[') && line.find("][[") < line.find(' ')) return true;
   const size_t end = line.find(']'), colon = line.find(':');
   if (line.empty() || line.front() != '[' || end == std::string_view::npos || colon > end || colon + 1 == end)
     return false;
@@ -47,7 +49,7 @@ void MpirunErrors::finish() {
 }
 
 void MpirunErrors::take_line(std::string_view line) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
+  while (!line.empty() && (line.back() == '\r' || line.back() == '\0')) line.remove_suffix(1);  // 0: Open MPI 5's
   if (is_rule(line)) {
     within_ = !within_;
   } else if (within_) {
@@ -77,7 +79,7 @@ MpirunErrors::End MpirunErrors::end() const {
 }
 
 std::string MpirunErrors::reason() const {
-  constexpr std::string_view noticed = "mpirun noticed that ";
+  constexpr std::string_view noticed = " noticed that ";  // by mpirun, or prterun since Open MPI 5
   if (end() == End::by_signal) {
     const size_t at = own_.find(noticed);
     const std::string text = at == std::string::npos ? own_ : own_.substr(at + noticed.size());

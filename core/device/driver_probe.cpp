@@ -79,7 +79,9 @@ std::string identity(const std::string& kind, const std::string& program) {
   for (const std::string& variable : os::variables()) {
     for (const char* prefix :
          {"OCL_", "OPENCL_", "POCL_", "RUSTICL_", "VK_", "CUDA_VISIBLE", "NVIDIA_", "LD_LIBRARY_PATH", "LD_PRELOAD"}) {
-      if (variable.starts_with(prefix) && !variable.starts_with("POCL_CACHE_DIR")) variables.push_back(variable);
+      if (variable.starts_with(prefix) && !variable.starts_with("POCL_CACHE_DIR") &&
+          !variable.starts_with("POCL_AFFINITY"))
+        variables.push_back(variable);
     }
   }
   std::sort(variables.begin(), variables.end());

@@ -20,6 +20,8 @@
 #include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/dtype.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/system/machine.h"
+#include "heddle/core/base/system/threads.h"
 #include "heddle/core/contract/device.h"
 #include "heddle/core/contract/handles.h"
 #include "heddle/core/contract/kernel_source.h"
@@ -59,6 +61,19 @@ bool is_loaded(const std::string& path) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (handle) ::dlclose(handle);
   return handle != nullptr;
+}
+
+// The processors that each thread of this process may run on, as Linux lists them: "0-7", "3".
+std::vector<std::string> processors_of_threads() {
+  std::vector<std::string> lists;
+  for (const auto& thread : fs::directory_iterator("/proc/self/task")) {
+    std::ifstream file(thread.path() / "status");
+    for (std::string line; std::getline(file, line);) {
+      constexpr std::string_view name = "Cpus_allowed_list:\t";
+      if (line.starts_with(name)) lists.push_back(line.substr(name.size()));
+    }
+  }
+  return lists;
 }
 
 // As PoCL does from release 4 on: it closes one kernel's object to open another's.
@@ -114,6 +129,16 @@ class OpenCl : public testing::Test {
 
 // What shaders/prelude.pocl does not declare still compiles, and in f64 nothing falls to a function of f32 without a
 // word.
+TEST_F(OpenCl, WorkersOfPoclKeepToAProcessorEach) {
+  if (info_.driver.find("Portable Computing Language") == std::string::npos) GTEST_SKIP() << "not PoCL";
+  if (const auto bound = os::variable("POCL_AFFINITY"); !os::may_use_all_processors() || bound != "1")
+    GTEST_SKIP() << "POCL_AFFINITY is " << bound.value_or("not set, as where its number of workers is");
+  const auto device = Registry::instance().open("opencl:0");
+  const std::vector<std::string> lists = processors_of_threads();
+  for (int64_t worker = 0; worker < info_.caps.compute_units; ++worker)
+    EXPECT_NE(std::find(lists.begin(), lists.end(), std::to_string(worker)), lists.end()) << worker;
+}
+
 TEST_F(OpenCl, FunctionsThatTheDialectLacksCompile) {
   const size_t before = opencl_builds_with_whole_header();
   KernelSource source = twice_source("3.0f * cospi(1.0f)");

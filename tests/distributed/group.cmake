@@ -7,3 +7,5 @@ target_compile_definitions(heddle_tests_distributed PRIVATE HEDDLE_MPI_RANKS="$<
 add_dependencies(heddle_tests_distributed heddle_mpi_ranks)
 # What train_test.cpp launches.
 add_dependencies(heddle_tests_distributed heddle_cli)
+# What mpirun_errors_test.cpp asks.
+target_sources(heddle_tests_distributed PRIVATE ${PROJECT_SOURCE_DIR}/tools/mpirun_errors.cpp)

@@ -196,14 +196,15 @@ TEST_F(LaunchedTraining, WhatCannotBeSharedIsRefused) {
 }
 
 TEST_F(LaunchedTraining, RanksWithOtherOptionsAreNamed) {
-  const std::string heddle = std::string(HEDDLE_BINARY_DIR) + "/bin/heddle";
-  Words words{"/usr/bin/env", "mpirun", "--oversubscribe", "--mca", "plm", "isolated", "-n", "1", heddle};
-  const Words first = training("a", {"--lr", "1e-3"}), second = training("a", {"--lr", "1e-2"});
-  words.insert(words.end(), first.begin(), first.end());
-  words.insert(words.end(), {":", "-n", "1", heddle});
-  words.insert(words.end(), second.begin(), second.end());
+  const std::string with_own_rate = "exec \"$@\" --lr 1e-$((3 - OMPI_COMM_WORLD_RANK))";
+  Words words{"/usr/bin/env", "mpirun", "--oversubscribe", "-n", "2", "/bin/sh", "-c", with_own_rate, "sh"};
+  words.push_back(std::string(HEDDLE_BINARY_DIR) + "/bin/heddle");
+  const Words command = training("a");
+  words.insert(words.end(), command.begin(), command.end());
   const Finished run = test::run_program(words, {.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                                                                  {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                                                                 {"OMPI_MCA_plm", "isolated"},
+                                                                 {"OMPI_MCA_btl", "^tcp"},
                                                                  {"ASAN_OPTIONS", "detect_leaks=0"}}});
   EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_EQ(run.err.rfind("heddle: [train] rank 1 has other options than rank 0", 0), 0u) << run.err;

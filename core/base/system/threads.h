@@ -8,6 +8,8 @@ void raise_thread_stacks();
 
 bool is_main_thread();
 
+// Whether the calling thread may run on every processor of the machine; false where the system does not say.
+bool may_use_all_processors();
 // The calling thread, and those that it starts, keep to the `place`-th of so many equal shares of the processors that
 // it may use; gives how many these are. Where there are fewer processors than shares nothing is bound, and that is 1;
 // where the system binds nothing it is a share's number.

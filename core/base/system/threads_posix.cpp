@@ -24,6 +24,13 @@ void raise_thread_stacks() {
 
 bool is_main_thread() { return ::getpid() == ::gettid(); }
 
+bool may_use_all_processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 &&
+         CPU_COUNT(&allowed) == ::sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 int keep_to_share_of_processors(int place, int shares) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -29,6 +29,8 @@ void raise_thread_stacks() {}
 // Also before that was written: nothing else runs then.
 bool is_main_thread() { return main_thread == 0 || GetCurrentThreadId() == main_thread; }
 
+bool may_use_all_processors() { return false; }
+
 int keep_to_share_of_processors(int, int shares) {
   return std::max(1, static_cast<int>(GetActiveProcessorCount(ALL_PROCESSOR_GROUPS)) / shares);
 }
