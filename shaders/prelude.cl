@@ -549,6 +549,17 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #define fmod(x, y) hk_fmod(x, y)
 //@ VQUAD
 #define VQUAD(name, q) as_float4(q)
+//@ READ_4
+// Four neighbours of a shared array: Intel's compiler finds them where an addition has become an `or` only so; and folds
+// a constant distance into an address that is added to the pointer by itself.
+#define READ_4_OF(T, to, first, tile, at, distance) { \
+    T##4 hk_four = vload4(0, tile + (at) + (distance)); \
+    to[first] = hk_four.x; \
+    to[first + 1] = hk_four.y; \
+    to[first + 2] = hk_four.z; \
+    to[first + 3] = hk_four.w; \
+  }
+#define READ_4(T, to, first, tile, at, distance) READ_4_OF(T, to, first, tile, at, distance)
 //@ QUAD LOAD_QUAD QUAD_ASYNC
 // Sixteen bytes at a time.
 #define QUAD uint4

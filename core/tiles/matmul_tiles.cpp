@@ -172,7 +172,7 @@ Row pick_lanes_of_cpu(const Caps& caps, const MatmulProblem& p) {
 struct ClassRows {
   uint32_t vendor;  // 0: any
   DeviceClass device_class;
-  Row large, medium, small;
+  std::vector<Row> rows;
 };
 
 Row tile_row(int64_t tm, int64_t tn, int64_t tk, int64_t rm, int64_t rn, int64_t run, int64_t prefetch, int64_t band) {
@@ -196,16 +196,26 @@ Row nvidia_large() {
 }
 
 const ClassRows& rows_of(const Caps& caps) {
-  static const ClassRows table[] = {{vendors::nvidia, DeviceClass::discrete_gpu, nvidia_large(),
-                                     tile_row(64, 64, 16, 4, 4, 4, 1, 8), tile_row(32, 32, 32, 2, 4, 2, 1, 0)},
-                                    {vendors::amd, DeviceClass::discrete_gpu, tile_row(128, 64, 16, 8, 4, 4, 1, 8),
-                                     tile_row(64, 64, 16, 4, 4, 4, 1, 0), tile_row(32, 32, 32, 2, 4, 2, 0, 0)},
-                                    {vendors::intel, DeviceClass::discrete_gpu, tile_row(64, 64, 16, 8, 4, 4, 1, 4),
-                                     tile_row(64, 64, 16, 4, 4, 4, 0, 0), tile_row(16, 32, 16, 2, 4, 2, 0, 0)},
-                                    {0, DeviceClass::integrated_gpu, tile_row(64, 64, 16, 8, 4, 4, 0, 4),
-                                     tile_row(32, 64, 16, 4, 4, 4, 0, 0), tile_row(16, 32, 16, 2, 4, 2, 0, 0)},
-                                    {0, DeviceClass::discrete_gpu, tile_row(64, 64, 16, 4, 4, 4, 1, 4),
-                                     tile_row(32, 64, 16, 4, 4, 4, 0, 0), tile_row(16, 32, 16, 2, 4, 2, 0, 0)}};
+  const auto discrete = DeviceClass::discrete_gpu, integrated = DeviceClass::integrated_gpu;
+  static const ClassRows table[] = {
+      {vendors::nvidia,
+       discrete,
+       {nvidia_large(), tile_row(64, 64, 16, 4, 4, 4, 1, 8), tile_row(32, 32, 32, 2, 4, 2, 1, 0)}},
+      {vendors::amd,
+       discrete,
+       {tile_row(128, 128, 16, 8, 8, 4, 1, 8), tile_row(128, 64, 16, 8, 4, 4, 1, 8),
+        tile_row(64, 64, 16, 4, 4, 4, 1, 0), tile_row(32, 32, 32, 2, 4, 2, 0, 0)}},
+      {vendors::intel,
+       discrete,
+       {tile_row(128, 64, 16, 8, 4, 4, 1, 4), tile_row(64, 64, 16, 4, 4, 4, 0, 0),
+        tile_row(16, 32, 16, 2, 4, 2, 0, 0)}},
+      {0,
+       integrated,
+       {tile_row(64, 64, 16, 8, 4, 4, 0, 4), tile_row(32, 64, 16, 4, 4, 4, 0, 0), tile_row(16, 32, 16, 2, 4, 2, 0, 0)}},
+      {0,
+       discrete,
+       {tile_row(64, 64, 16, 4, 4, 4, 1, 4), tile_row(32, 64, 16, 4, 4, 4, 0, 0),
+        tile_row(16, 32, 16, 2, 4, 2, 0, 0)}}};
   for (const ClassRows& rows : table) {
     if ((rows.vendor == 0 || rows.vendor == caps.vendor_id) && rows.device_class == caps.device_class) return rows;
   }
@@ -254,6 +264,13 @@ int64_t groups(const MatmulProblem& p, const Row& row) {
   return p.batch * ceil_div(p.M, tm) * ceil_div(p.N, tn);
 }
 
+// Compute units that a group fills. Intel counts its smallest, which hold eight threads of eight lanes at least.
+int64_t units_of_group(const Caps& caps, const Row& row) {
+  if (caps.vendor_id != vendors::intel || row.at("SCHEDULE") != matmul_schedules::tiles) return 1;
+  const int64_t lanes = row.at("TM") / row.at("RM") * (row.at("TN") / row.at("RN"));
+  return std::max<int64_t>(1, lanes / 64);
+}
+
 // What the problem and the device say: the tuner may then take any schedule that the file accepts.
 void add_facts(const Caps& caps, const MatmulProblem& p, Row& row) {
   row["A_M1"] = p.a_m1;
@@ -293,10 +310,10 @@ Row pick_gpu(const Caps& caps, const MatmulProblem& p) {
     candidates.insert(candidates.end(),
                       {unit_row(128, 64, depth, stages), unit_row(64, 32, depth, more), unit_row(32, 16, depth, more)});
   }
-  candidates.insert(candidates.end(), {simple.large, simple.medium, simple.small});
+  candidates.insert(candidates.end(), simple.rows.begin(), simple.rows.end());
   for (Row& row : candidates) {
     const bool last = row.at("TM") <= 32;
-    if (!last && groups(p, row) < static_cast<int64_t>(caps.compute_units)) continue;
+    if (!last && groups(p, row) * units_of_group(caps, row) < static_cast<int64_t>(caps.compute_units)) continue;
     Row complete = row;
     add_facts(caps, p, complete);
     if (!file.refusal(complete).empty()) continue;
@@ -326,7 +343,7 @@ constexpr int64_t shortest_part = 256;  // along k
 // second for twelve. Parts along k even that out: eight are 1.60 times as fast with K = 8192 (docs/benchmarks.md). A
 // compute unit holds one group of the large tiles.
 int64_t wave_parts(const Caps& caps, const MatmulProblem& p) {
-  const int64_t units = std::max<int64_t>(1, caps.compute_units), tiles = groups(p, rows_of(caps).large);
+  const int64_t units = std::max<int64_t>(1, caps.compute_units), tiles = groups(p, rows_of(caps).rows.front());
   if (caps.vendor_id != vendors::nvidia || caps.device_class != DeviceClass::discrete_gpu) return 1;
   if (element_of(caps, p) >= 0 || tiles < units || !multiplies_f32(p.a, p.a_value, p.prologue_a)) return 1;
   constexpr int64_t long_part = 1024;
