@@ -69,11 +69,16 @@ Row pick_gpu(const Caps& caps, const AttentionSizes& s) {
   return any_rows;
 }
 
-Row pick_gpu_gradient(const Caps& caps, const AttentionSizes& s) {
+// Four rows a lane are too many for Intel's registers where rows are long: the gradient of queries was spilled.
+Row pick_gpu_gradient(const Caps& caps, const AttentionSizes& s, const AttentionGradient& gradient) {
   const int64_t size = size_for(s.size);
+  const bool two_rows = caps.vendor_id == vendors::intel && gradient.which == 0 && size >= 64;
   for (const auto& [q, k] : {std::pair<int64_t, int64_t>{32, 32}, {32, 16}, {16, 16}}) {
     const int64_t shared = 4 * (2 * size * (q + 4) + 2 * size * (k + 4) + 2 * k * (q + 4));
-    if (shared <= static_cast<int64_t>(caps.shared_bytes)) return tile_row(caps, q, k);
+    if (shared > static_cast<int64_t>(caps.shared_bytes)) continue;
+    Row row = tile_row(caps, q, k);
+    if (two_rows) row["RM"] = 2;
+    return row;
   }
   return any_rows;
 }
@@ -172,7 +177,7 @@ Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, cons
   Row row;
   const int64_t row_count = gradient.which == 0 ? s.queries : s.keys;
   if (caps.machine() == Machine::simt) {
-    row = pick_gpu_gradient(caps, s);
+    row = pick_gpu_gradient(caps, s, gradient);
   } else if (caps.machine() == Machine::cpu_loops) {
     row = cpu_vectors_gradient;
     if (row_count <= 16) row["NV"] = 1;
