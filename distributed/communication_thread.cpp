@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "heddle/core/base/seconds_since.h"
+#include "heddle/core/base/system/threads.h"
 #include "heddle/distributed/errors.h"
 
 namespace heddle::distributed {
@@ -14,9 +16,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t most_at_once = 256;  // far below the numbers that tags tell apart (running_call.cpp)
-// How long an answer is polled for without a pause: the others may need this processor to give it.
-constexpr double spinning_seconds = 30e-6;
-constexpr auto poll_pause = 20us;
+// How long an answer is polled for without a pause: the others, or the device, may need this processor. Then pauses are
+// a part of the time that was waited, so that what they add to it is little, and polling takes little of the processor.
+constexpr double spinning_seconds = 30e-6, least_pause = 10e-6, most_pause = 500e-6, part_of_wait = 1.0 / 8;
 // A message that was handed over may need a last push by its sender, who waits for nothing any more.
 constexpr auto idle_pause = 20ms;
 
@@ -65,6 +67,7 @@ void CommunicationThread::give_up() {
 
 void CommunicationThread::run(const std::function<std::unique_ptr<Transport>()>& open) {
   if (!open_transport(open)) return;
+  os::wake_on_time();
   serve();
   if (!broken_.empty()) transport_->give_up();
   transport_.reset();
@@ -90,10 +93,14 @@ bool CommunicationThread::open_transport(const std::function<std::unique_ptr<Tra
 void CommunicationThread::serve() {
   auto last = std::chrono::steady_clock::now();  // when something happened
   while (take_new()) {
-    if (progress())
+    if (progress()) {
       last = std::chrono::steady_clock::now();
-    else if (seconds_since(last) > spinning_seconds)
-      std::this_thread::sleep_for(poll_pause);
+      continue;
+    }
+    const double waited = seconds_since(last);
+    if (waited < spinning_seconds) continue;
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(std::clamp(waited * part_of_wait, least_pause, most_pause)));
   }
 }
 

@@ -10,6 +10,7 @@ namespace heddle::distributed {
 void TicketState::end(Failure how) {
   const std::lock_guard lock(mutex);
   failure = std::move(how);
+  over = std::chrono::steady_clock::now();
   done = true;
   ended.notify_all();
 }
@@ -39,6 +40,12 @@ bool Ticket::done() const {
   if (!state_) return true;
   const std::lock_guard lock(state_->mutex);
   return state_->done;
+}
+
+Ticket::Times Ticket::times() const {
+  if (!state_) return {};
+  const std::lock_guard lock(state_->mutex);
+  return {state_->begun, state_->over};
 }
 
 void Ticket::wait() const {

@@ -5,6 +5,7 @@
 // errors.h, from wait(). Thread safety: a ticket belongs to one thread at a time.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 namespace heddle::distributed {
@@ -22,6 +23,12 @@ class [[nodiscard]] Ticket {
   bool done() const;
   // Until the call has ended; throws what it failed with, each time.
   void wait() const;
+
+  // When the call was made, and when it had ended; of one that has. The same twice of a ticket of nothing.
+  struct Times {
+    std::chrono::steady_clock::time_point begun, over;
+  };
+  Times times() const;
 
  private:
   std::shared_ptr<TicketState> state_;

@@ -4,6 +4,7 @@
 // safety: any thread.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -22,6 +23,8 @@ struct TicketState {
   std::condition_variable ended;
   bool done = false;
   Failure failure;
+  const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point over;
 
   void end(Failure how = {});
 };

@@ -154,14 +154,18 @@ int train_as_rank(train::Config config, bool resume, bool json, const std::strin
 
 std::string default_folder(const std::string& recipe) { return "runs/" + recipe; }
 
-int run_training(train::Config config, bool resume, bool json, const std::string& mesh) {
+int run_training(train::Config config, bool resume, bool json, const RankOptions& ranks) {
+  ranks.check();
   if (is_launched()) keep_to_own_processors();
-  const std::unique_ptr<distributed::World> world = distributed::open_world();
+  const std::unique_ptr<distributed::World> world = distributed::open_world({.limit_seconds = ranks.timeout});
   std::optional<LauncherWatch> launcher;
   if (is_launched() && world->rank() == 0) launcher.emplace(asked_to_end);
   try {
-    return train_as_rank(std::move(config), resume, json, mesh, *world);
+    return train_as_rank(std::move(config), resume, json, ranks.mesh, *world);
   } catch (const distributed::MismatchError&) {
+    end_rank(*world, false);
+    throw;
+  } catch (const distributed::CommunicationTimeout&) {
     end_rank(*world, false);
     throw;
   } catch (const distributed::CommunicationError&) {
@@ -188,7 +192,7 @@ void add_train(Cli& cli) {
   command->footer(fmt::format("{}\nExample:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first",
                               about_interrupts));
   command->callback([options, &cli] {
-    cli.exit_code = run_training(options->config(), options->resume, options->json, options->mesh);
+    cli.exit_code = run_training(options->config(), options->resume, options->json, options->ranks);
   });
 }
 
@@ -198,11 +202,13 @@ void add_resume(Cli& cli) {
   struct All {
     std::string folder;
     ConfigOptions options;
+    RankOptions ranks;
     bool json = false;
   };
   auto all = std::make_shared<All>();
   command->add_option("run", all->folder, "Folder of the run")->required();
   all->options.add_to(*command);
+  all->ranks.add_timeout_to(*command);
   add_json_option(*command, all->json);
   command->footer(fmt::format(
       "Options given here replace those of the run's config.toml. {}\nExample:\n  heddle resume runs/mnist-mlp",
@@ -213,7 +219,7 @@ void add_resume(Cli& cli) {
     all->options.apply(config);
     train::refuse_unused_options(config, begun);
     config.run.out = all->folder;
-    cli.exit_code = run_training(std::move(config), true, all->json);
+    cli.exit_code = run_training(std::move(config), true, all->json, all->ranks);
   });
 }
 

@@ -19,6 +19,24 @@ std::string recipe_list() {
 
 }  // namespace
 
+void RankOptions::add_mesh_to(CLI::App& command) {
+  command.add_option("--mesh", mesh, "What the ranks of a launch share, e.g. dp=4: each batch; default: all ranks do")
+      ->type_name("AXES");
+}
+
+void RankOptions::add_timeout_to(CLI::App& command) {
+  command
+      .add_option("--rank-timeout", timeout,
+                  fmt::format("How long a rank of a launch waits for one that does not answer, which is then named; "
+                              "default: {:g}",
+                              timeout))
+      ->type_name("SECONDS");
+}
+
+void RankOptions::check() const {
+  if (!(timeout > 0)) throw ValueError(fmt::format("[train] --rank-timeout is {:g}; it must be above 0", timeout));
+}
+
 void TrainCommand::add_to(CLI::App& command) {
   command.add_option("recipe", recipe, recipe_list());
   command.add_flag("--resume", resume, "Go on from the newest whole checkpoint in --out");
@@ -32,8 +50,8 @@ void TrainCommand::add_to(CLI::App& command) {
           fmt::format("Network of image-classifier, the same as --set model.name=NAME: {}", fmt::join(names, ", ")))
       ->type_name("NAME")
       ->group("model");
-  command.add_option("--mesh", mesh, "What the ranks of a launch share, e.g. dp=4: each batch; default: all ranks do")
-      ->type_name("AXES");
+  ranks.add_mesh_to(command);
+  ranks.add_timeout_to(command);
   options.add_to(command);
 }
 

@@ -7,9 +7,19 @@
 
 namespace heddle::tools {
 
+// What ranks of a launch are told, and a process alone may be.
+struct RankOptions {
+  std::string mesh;      // "dp=4"; empty: all ranks share batches
+  double timeout = 600;  // seconds that a rank waits for one that does not answer
+  void add_mesh_to(CLI::App& command);
+  void add_timeout_to(CLI::App& command);
+  // ValueError.
+  void check() const;
+};
+
 struct TrainCommand {
   std::string recipe, model;
-  std::string mesh;  // of ranks
+  RankOptions ranks;
   ConfigOptions options;
   bool resume = false, json = false;
 
@@ -23,8 +33,7 @@ struct TrainCommand {
 std::string default_folder(const std::string& recipe);
 
 // Trains as the configuration says, into its folder, and prints how it goes; the process's exit code. Of ranks that a
-// launcher started each trains on its part of the batches, and the first one writes and prints. `mesh`: "dp=4"; empty:
-// all ranks share batches.
-int run_training(train::Config config, bool resume, bool json, const std::string& mesh = "");
+// launcher started each trains on its part of the batches, and the first one writes and prints.
+int run_training(train::Config config, bool resume, bool json, const RankOptions& ranks = {});
 
 }  // namespace heddle::tools

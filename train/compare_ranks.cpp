@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "heddle/core/base/error.h"
 #include "heddle/train/fingerprint.h"
 
 namespace heddle::train {
 
 void compare_ranks(Replicas& replicas, const Config& config, const Task& task, const DeviceContext& device) {
+  if (replicas.alone()) return;
+  if (!task.loss_weighs_examples_alike())
+    throw ValueError(fmt::format("[train] the loss of {} weighs examples differently: ranks cannot share its batches",
+                                 config.run.recipe));
   Config shared = config;
   shared.run.device = shared.run.out = "";
   shared.log = {};

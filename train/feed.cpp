@@ -13,7 +13,7 @@ namespace {
 
 // Accumulated parts follow each other in what is loaded: as many examples of each as the rank takes of one.
 data::BatchPart part_of_rank(const Config& c, const Replicas* replicas) {
-  if (replicas == nullptr) return {};
+  if (replicas == nullptr || replicas->alone()) return {};
   const data::BatchPart part = replicas->part_of(c.training.batch);
   return {part.first * c.training.accumulate, part.size * c.training.accumulate};
 }

@@ -113,7 +113,7 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
     event["mesh"] = ranks->mesh();
     event["bytes_sent_per_step"] =
         ranks->bytes_sent() / static_cast<uint64_t>(std::max<int64_t>(1, t.step() - t.first_step()));
-    event["communication_hidden"] = 0;  // an update waits for its sums
+    event["communication_hidden"] = r.communication_hidden;
     event["parameters_sha256"] = parameters_sha256(t.task().model());
   }
   if (t.config().checkpoint.use_best) event["model_step"] = t.model_step();

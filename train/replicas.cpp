@@ -49,9 +49,11 @@ void Replicas::wait(const distributed::Ticket& ticket) {
   waiting_ = false;
 }
 
-void Replicas::sum(std::vector<float>& values) {
-  wait(all_.all_reduce(values.data(), DType::f32, Shape{static_cast<int64_t>(values.size())}));
+distributed::Ticket Replicas::begin_sum(std::span<float> values) {
+  return all_.all_reduce(values.data(), DType::f32, Shape{static_cast<int64_t>(values.size())});
 }
+
+void Replicas::sum(std::vector<float>& values) { wait(begin_sum(values)); }
 
 void Replicas::take_first(std::vector<float>& values) {
   wait(all_.broadcast(values.data(), DType::f32, Shape{static_cast<int64_t>(values.size())}, 0));

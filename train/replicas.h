@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ class Replicas {
 
   int rank() const { return all_.rank(); }
   int size() const { return all_.size(); }
+  bool alone() const { return size() == 1; }  // every question below is answered here, and at once
   bool leads() const { return rank() == 0; }  // writes files and prints
   const std::string& mesh() const { return mesh_; }
 
@@ -35,6 +37,9 @@ class Replicas {
 
   // Each value becomes its sum over the ranks.
   void sum(std::vector<float>& values);
+  // The same under way, for wait(): the values stay where they are until then. Sums of several lists go side by side.
+  distributed::Ticket begin_sum(std::span<float> values);
+  void wait(const distributed::Ticket& ticket);
   // Each value becomes the first rank's.
   void take_first(std::vector<float>& values);
   double of_first(double value);
@@ -59,7 +64,6 @@ class Replicas {
   bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
  private:
-  void wait(const distributed::Ticket& ticket);
   std::vector<int> different(const std::string& mine);
 
   distributed::World& world_;

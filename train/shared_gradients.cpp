@@ -1,9 +1,17 @@
 #include "heddle/train/shared_gradients.h"
 
+#include <algorithm>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/compile/compile.h"
 #include "heddle/core/functions/functions.h"
 
 namespace heddle::train {
 namespace {
+
+// A list that is sent while others are computed costs a submission and a call more. Of a large model it has more, so
+// that there are not many.
+constexpr int64_t least_list_bytes = 512 << 10, most_lists = 16;
 
 std::vector<Tensor> floating_buffers(const nn::Module& model) {
   std::vector<Tensor> found;
@@ -18,6 +26,12 @@ std::vector<Tensor> floating_weights(const nn::Module& model) {
   const std::vector<Tensor> buffers = floating_buffers(model);
   found.insert(found.end(), buffers.begin(), buffers.end());
   return found;
+}
+
+int64_t numbers_of(const std::vector<Tensor>& tensors) {
+  int64_t count = 0;
+  for (const Tensor& tensor : tensors) count += tensor.numel();
+  return count;
 }
 
 Tensor flat(const Tensor& x) { return reshape(x.to(DType::f32), Shape{x.numel()}); }
@@ -39,34 +53,78 @@ class ListReader {
 
 }  // namespace
 
-Tensor SharedGradients::pack(const std::vector<Tensor>& scalars) {
-  const NoGradScope no_grad;
+std::vector<size_t> SharedGradients::with_gradient() const {
   const std::vector<Tensor> parameters = model_.parameters();
-  std::vector<Tensor> parts;
-  with_gradient_.clear();
-  scalars_ = scalars.size();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!parameters[i].grad().defined()) continue;
-    with_gradient_.push_back(i);
-    parts.push_back(flat(parameters[i].grad()));
+  std::vector<size_t> found;
+  for (size_t i = parameters.size(); i-- > 0;) {
+    if (parameters[i].grad().defined()) found.push_back(i);
   }
-  for (const Tensor& buffer : floating_buffers(model_)) parts.push_back(flat(buffer));
-  for (const Tensor& scalar : scalars) parts.push_back(flat(scalar));
-  const Tensor list = concat(parts, 0);
-  return weight_ == 1 ? list : list * weight_;
+  return found;
 }
 
-std::vector<Tensor> SharedGradients::unpack(const Tensor& list) {
+// Uploaded, not recorded as zeros: they stay where they are.
+void SharedGradients::make_lists(size_t scalars) {
+  const std::vector<Tensor> parameters = model_.parameters();
+  const std::vector<size_t> wanted = with_gradient();
+  int64_t all = 0;
+  for (const size_t i : wanted) all += parameters[i].numel();
+  const int64_t enough = std::max(least_list_bytes / static_cast<int64_t>(sizeof(float)), all / most_lists);
+  std::vector<int64_t> sizes(1);
+  parameters_.resize(1);
+  for (const size_t i : wanted) {
+    if (sizes.back() >= enough) {
+      sizes.push_back(0);
+      parameters_.emplace_back();
+    }
+    parameters_.back().push_back(i);
+    sizes.back() += parameters[i].numel();
+  }
+  sizes.back() += numbers_of(floating_buffers(model_)) + static_cast<int64_t>(scalars) + spare;
+  for (const int64_t size : sizes)
+    lists_.push_back(Tensor::from_vector(std::vector<float>(static_cast<size_t>(size)), Shape{size}, &device_));
+  scalars_ = scalars;
+}
+
+void SharedGradients::check_same_gradients() const {
+  std::vector<size_t> listed;
+  for (const std::vector<size_t>& list : parameters_) listed.insert(listed.end(), list.begin(), list.end());
+  if (listed != with_gradient())
+    throw ValueError("[train] other parameters have gradients than in the first update: ranks cannot share them");
+}
+
+void SharedGradients::pack(const std::vector<Tensor>& scalars) {
+  const NoGradScope no_grad;
+  if (lists_.empty()) make_lists(scalars.size());
+  check_same_gradients();
+  const std::vector<Tensor> parameters = model_.parameters();
+  const auto weighted = [&](const Tensor& x) { return weight_ == 1 ? flat(x) : flat(x) * weight_; };
+  for (size_t l = 0; l < lists_.size(); ++l) {
+    std::vector<Tensor> parts;
+    for (const size_t i : parameters_[l]) parts.push_back(weighted(parameters[i].grad()));
+    if (l + 1 == lists_.size()) {
+      for (const Tensor& buffer : floating_buffers(model_)) parts.push_back(weighted(buffer));
+      for (const Tensor& scalar : scalars) parts.push_back(weighted(scalar));
+      parts.push_back(zeros(Shape{spare}, DType::f32, &device_));
+    }
+    lists_[l].assign(concat(parts, 0));
+    wanted_early(lists_[l]);
+  }
+}
+
+std::vector<Tensor> SharedGradients::unpack() {
   const NoGradScope no_grad;
   const std::vector<Tensor> parameters = model_.parameters();
-  ListReader reader(list);
-  for (const size_t i : with_gradient_) {
-    Tensor parameter = parameters[i];
-    parameter.set_grad(reader.next(parameter.shape(), parameter.dtype()));
-  }
-  for (Tensor buffer : floating_buffers(model_)) buffer.assign(reader.next(buffer.shape(), buffer.dtype()));
   std::vector<Tensor> scalars;
-  for (size_t i = 0; i < scalars_; ++i) scalars.push_back(reader.next(Shape(), DType::f32));
+  for (size_t l = 0; l < lists_.size(); ++l) {
+    ListReader reader(lists_[l]);
+    for (const size_t i : parameters_[l]) {
+      Tensor parameter = parameters[i];
+      parameter.set_grad(reader.next(parameter.shape(), parameter.dtype()));
+    }
+    if (l + 1 < lists_.size()) continue;
+    for (Tensor buffer : floating_buffers(model_)) buffer.assign(reader.next(buffer.shape(), buffer.dtype()));
+    for (size_t i = 0; i < scalars_; ++i) scalars.push_back(reader.next(Shape(), DType::f32));
+  }
   return scalars;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "heddle/autograd/autograd.h"
+#include "heddle/core/compile/compile.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/autocast.h"
@@ -23,16 +24,6 @@ std::vector<float> first_of(const Tensor& list, int64_t count) {
   return values;
 }
 
-double share_of_batch(const Config& config, const Replicas* replicas) {
-  if (replicas == nullptr) return 1;
-  const auto part = static_cast<double>(replicas->part_of(config.training.batch).size);
-  return part / static_cast<double>(config.training.batch);
-}
-
-Tensor uploaded(const std::vector<float>& values, DeviceContext& device) {
-  return Tensor::from_vector(values, Shape{static_cast<int64_t>(values.size())}, &device);
-}
-
 }  // namespace
 
 TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config,
@@ -48,60 +39,34 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
       norms_(empty_list(device)),
       compiled_(
           compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); },
-                  {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})),
-      replicas_(replicas),
-      shared_(task.model(), share_of_batch(config, replicas)),
-      compiled_part_(compile(
-          [this](const std::vector<Tensor>& part) { return record_part(part); },
-          {.name = "training step, gradients", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})),
-      compiled_update_(compile([this](const Tensor& means, int64_t keeping) { record_update(means, keeping); },
-                               {.name = "training step, update"})),
-      compiled_weights_(compile([this] { return shared_.pack_weights(); }, {.name = "training step, weights"})),
-      compiled_follow_(compile([this](const Tensor& weights) { shared_.unpack_weights(weights); },
-                               {.name = "training step, weights of the first rank"})) {
+                  {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {
+  if (replicas != nullptr && !replicas->alone()) shared_.emplace(task.model(), config, device, *replicas, parts());
   if (accumulate_ == 1) figure_names_ = task.names_of_step();
   for (size_t i = 0; i < figure_names_.size(); ++i) figures_.push_back(empty_list(device));
 }
 
-void TrainingStep::submit(const std::vector<Tensor>& batch, bool keep) {
+Wishes TrainingStep::submit(const std::vector<Tensor>& batch, bool keep, const Wishes& mine,
+                            const Callable<void()>& meanwhile) {
   if (keep) prepare_gradients();
-  compiled_(batch, keep ? 1 : 0);
-  eval_pending();
+  Wishes all = mine;
+  if (shared_) {
+    all = shared_->submit(batch, keep ? 1 : 0, mine, meanwhile);
+  } else {
+    compiled_(batch, keep ? 1 : 0);
+    eval_pending();
+  }
   ++open_;
+  return all;
+}
+
+void TrainingStep::follow_first() {
+  if (shared_) shared_->follow_first();
 }
 
 void TrainingStep::prepare_gradients() {
   if (!gradients_.empty()) return;
   for (const Tensor& p : task_.model().parameters()) gradients_.push_back(zeros(p.shape(), p.dtype(), &device_));
   eval(gradients_);
-}
-
-// Wishes travel behind the values.
-std::vector<float> TrainingStep::shared_means(const std::vector<Tensor>& part, const Wishes& mine, Wishes& all) {
-  std::vector<float> values = compiled_part_(part).to_vector<float>();
-  values.push_back(mine.stop ? 1.0f : 0.0f);
-  values.push_back(mine.interrupt ? 1.0f : 0.0f);
-  replicas_->sum(values);
-  all = {.stop = values[values.size() - 2] > 0, .interrupt = values.back() > 0};
-  values.resize(values.size() - 2);
-  return values;
-}
-
-TrainingStep::Wishes TrainingStep::submit_part(const std::vector<Tensor>& part, bool keep, const Wishes& mine) {
-  if (keep) prepare_gradients();
-  Wishes all;
-  compiled_update_(uploaded(shared_means(part, mine, all), device_), keep ? 1 : 0);
-  eval_pending();
-  if (replicas_->mixed()) follow_first();
-  ++open_;
-  return all;
-}
-
-void TrainingStep::follow_first() {
-  std::vector<float> values = compiled_weights_().to_vector<float>();
-  replicas_->take_first(values);
-  compiled_follow_(uploaded(values, device_));
-  eval_pending();
 }
 
 Tensor TrainingStep::forward(const std::vector<Tensor>& batch) {
@@ -126,18 +91,20 @@ void TrainingStep::record(const std::vector<Tensor>& batch, int64_t keeping) {
   update(loss, task_.take_figures_of_step(), keeping);
 }
 
-Tensor TrainingStep::record_part(const std::vector<Tensor>& part) {
-  std::vector<Tensor> scalars = {differentiate(part)};
-  const std::vector<Tensor> figures = task_.take_figures_of_step();
-  for (size_t i = 0; i < figures_.size(); ++i) scalars.push_back(figures.at(i));
-  const Tensor list = shared_.pack(scalars);
-  optimizers_.zero_grad();
-  return list;
-}
-
-void TrainingStep::record_update(const Tensor& means, int64_t keeping) {
-  const std::vector<Tensor> scalars = shared_.unpack(means);
-  update(scalars.front(), {scalars.begin() + 1, scalars.end()}, keeping);
+// Averaged are the loss and the figures.
+SharedStep::Parts TrainingStep::parts() {
+  return {.gradients =
+              [this](const std::vector<Tensor>& part) {
+                std::vector<Tensor> scalars = {differentiate(part)};
+                const std::vector<Tensor> figures = task_.take_figures_of_step();
+                for (size_t i = 0; i < figures_.size(); ++i) scalars.push_back(figures.at(i));
+                return scalars;
+              },
+          .zero_grad = [this] { optimizers_.zero_grad(); },
+          .update =
+              [this](const std::vector<Tensor>& averages, int64_t keeping) {
+                update(averages.front(), {averages.begin() + 1, averages.end()}, keeping);
+              }};
 }
 
 void TrainingStep::update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping) {

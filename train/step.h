@@ -4,7 +4,8 @@
 // updates since the last take(), losses and gradient norms, is collected on the device, in tensors whose place never
 // changes: so every step is the same recording, and a window is read at once. Accumulation: an update's examples come
 // as one batch and are computed in parts (nn/accumulate.h): equal to the large batch up to rounding, where the loss is
-// a mean over examples and the model has no batch statistics. Errors: those of the model and of the device. Thread
+// a mean over examples and the model has no batch statistics. Ranks share each batch (shared_step.h); one process alone
+// takes an update in one submission. Errors: those of the model and of the device, and of distributed/errors.h. Thread
 // safety: none.
 #pragma once
 
@@ -14,13 +15,14 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/core/compile/compile.h"
+#include "heddle/core/base/callable.h"
 #include "heddle/nn/average.h"
 #include "heddle/train/config.h"
 #include "heddle/train/optimizers.h"
 #include "heddle/train/replicas.h"
-#include "heddle/train/shared_gradients.h"
+#include "heddle/train/shared_step.h"
 #include "heddle/train/task.h"
+#include "heddle/train/wishes.h"
 
 namespace heddle::train {
 
@@ -28,23 +30,17 @@ class TrainingStep {
  public:
   static constexpr int64_t window = 50;  // updates that fit between two take()s
 
-  // `average` may be null, and `replicas`, the ranks that share each batch.
+  // `average` may be null, and `replicas`, as a world of one.
   TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config,
                DeviceContext& device, Replicas* replicas = nullptr);
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
-  // One update by a batch of training.batch * training.accumulate examples. `keep` copies its gradients first, for
-  // gradients().
-  void submit(const std::vector<Tensor>& batch, bool keep = false);
-
-  // What ranks ask for; what one does all do.
-  struct Wishes {
-    bool stop = false, interrupt = false;
-  };
-  // The same of a batch's part on each rank: gradients are averaged between, which waits for all. Gives what any rank
-  // asked for.
-  Wishes submit_part(const std::vector<Tensor>& part, bool keep, const Wishes& mine);
+  // One update by a batch of training.batch * training.accumulate examples, of several ranks by this one's part of it.
+  // `keep` copies its gradients first, for gradients(). Gives what any rank wishes. Ranks wait for each other:
+  // `meanwhile` is called when the device has its work.
+  Wishes submit(const std::vector<Tensor>& batch, bool keep, const Wishes& mine = {},
+                const Callable<void()>& meanwhile = {});
   // Parameters and floating buffers become the first rank's.
   void follow_first();
   // Of the last update that kept them, before clipping (under a loss scale: of the scaled loss), in the order of the
@@ -68,15 +64,16 @@ class TrainingStep {
   // Waits for the device.
   Results take();
 
+  // Share of the time of communication that passed while the device computed; 0 of one process.
+  double communication_hidden() const { return shared_ ? shared_->hidden_time().share() : 0; }
+
  private:
   Tensor forward(const std::vector<Tensor>& batch);
   Tensor differentiate(const std::vector<Tensor>& batch);
   void record(const std::vector<Tensor>& batch, int64_t keeping);
-  Tensor record_part(const std::vector<Tensor>& part);
-  void record_update(const Tensor& means, int64_t keeping);
+  SharedStep::Parts parts();
   void update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping);
   void prepare_gradients();
-  std::vector<float> shared_means(const std::vector<Tensor>& part, const Wishes& mine, Wishes& all);
   void keep_gradients();
   void keep(Tensor& list, const Tensor& value);
 
@@ -93,12 +90,7 @@ class TrainingStep {
   std::vector<Tensor> figures_;  // (window) each
   std::vector<Tensor> gradients_;
   std::function<void(const std::vector<Tensor>& batch, int64_t keeping)> compiled_;
-  Replicas* replicas_;
-  SharedGradients shared_;
-  std::function<Tensor(const std::vector<Tensor>& part)> compiled_part_;
-  std::function<void(const Tensor& means, int64_t keeping)> compiled_update_;
-  std::function<Tensor()> compiled_weights_;
-  std::function<void(const Tensor& weights)> compiled_follow_;
+  std::optional<SharedStep> shared_;  // of several ranks
 };
 
 }  // namespace heddle::train

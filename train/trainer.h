@@ -40,6 +40,7 @@ struct RunReport {
   double kernels_per_step = 0;     // of the last window
   uint64_t peak_device_bytes = 0;
   Throughput throughput;
+  double communication_hidden = 0;  // share of the time of communication that passed while the device computed
 };
 
 class Replicas;

@@ -52,7 +52,9 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/base/owned.h"
+#include "heddle/core/device/event.h"
 #include "heddle/core/graph/tensor.h"
 #include "heddle/core/memory/memory_report.h"
 
@@ -62,7 +64,16 @@ struct CompileOptions {
   std::string name = "compiled function";  // in log lines
   int check_every = 64;        // replays after which f runs again for comparison at the latest; 1: f runs at every call
   uint64_t memory_budget = 0;  // bytes (core/memory/memory_budget.h); 0: what counts for the calling thread
+  // Called by each call of the function for the number of each wanted_early(), once the submission that ends it has
+  // been made; the device may be computing it. Not where f simply runs.
+  Callable<void(size_t early, const Event& end)> ready = {};
 };
+
+// In a compiled function: the value that was assigned to that tensor is computed before all that it does not need, and
+// before what is wanted by later calls; the graph becomes several submissions, so that `ready` may have it sent away
+// while the device goes on. Results are the same bits. Nothing happens without CompileOptions::ready, and where f
+// simply runs. Errors: ValueError for a tensor to which nothing was assigned.
+void wanted_early(const Tensor& assigned);
 
 struct CompileStats {
   uint64_t recorded = 0;  // calls that ran f

@@ -17,6 +17,7 @@
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/core/graph/transform.h"
 #include "heddle/core/memory/memory_budget.h"
+#include "heddle/core/op/primitives.h"
 #include "heddle/core/run/chains.h"
 #include "heddle/core/run/compiled_graph.h"
 #include "heddle/core/run/debug.h"
@@ -80,7 +81,7 @@ struct CompiledFunction::State {
   void replay(Variant& v, Invocation& invocation) {
     const HostSpan span("replay");
     invocation.restore(v.prototype.get());
-    v.program->run(invocation.results());
+    v.program->run(invocation.results(), options.ready);
     ++v.replays;
     ++stats.replayed;
   }
@@ -128,10 +129,11 @@ struct CompiledFunction::State {
     try {
       if (lists.empty()) program = make_program(trace, Evaluation{}, arguments, results);
       for (; done < lists.size(); ++done) {
-        Evaluation evaluation = prepare_evaluation(*lists[done].front()->device, lists[done]);
+        Evaluation evaluation = prepare_evaluation(*lists[done].front()->device, lists[done],
+                                                   early_of(trace, *lists[done].front()->device));
         if (!evaluation.graph) trace.refuse(fmt::format("{} takes no kernels", evaluation.device->id()));
         program = make_program(trace, evaluation, arguments, results);
-        run_evaluation(evaluation);
+        run_evaluation(evaluation, options.ready);
         if (evaluation.graph) latest = evaluation.graph;
       }
     } catch (...) {
@@ -139,6 +141,13 @@ struct CompiledFunction::State {
       throw;
     }
     return program;
+  }
+
+  // What is wanted early on that device; on several nothing is, since one graph's numbers are told.
+  std::vector<NodePtr> early_of(const Trace& trace, const DeviceContext& device) const {
+    const auto here = [&](const NodePtr& node) { return node->device == &device && !node->has_value(); };
+    if (!options.ready || !std::all_of(trace.early.begin(), trace.early.end(), here)) return {};
+    return trace.early;
   }
 
   static std::unique_ptr<CompiledCall> make_program(Trace& trace, const Evaluation& evaluation,
@@ -255,3 +264,13 @@ void CompiledFunction::call(Invocation& invocation) {
 }
 
 }  // namespace heddle::detail
+
+namespace heddle {
+
+void wanted_early(const Tensor& assigned) {
+  const NodePtr& node = assigned.node();
+  if (node->op != &ops::assign_op) throw ValueError("[wanted_early] nothing was assigned to the tensor");
+  if (Trace* const trace = Trace::current()) trace->early.push_back(node);
+}
+
+}  // namespace heddle

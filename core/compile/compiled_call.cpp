@@ -89,7 +89,7 @@ void CompiledCall::update(const Update& update, const GraphOutput& output) {
   impl.set_node(std::move(next));
 }
 
-void CompiledCall::run(const std::vector<Tensor*>& results) {
+void CompiledCall::run(const std::vector<Tensor*>& results, const Ready& ready) {
   Capture bound;
   bound.storages = std::move(storages_);
   bound.bases = bases_;
@@ -109,7 +109,7 @@ void CompiledCall::run(const std::vector<Tensor*>& results) {
   GraphResult result;
   if (device_) {
     device_->lock().counters.compiled_replays++;
-    result = graph_->run(bound, known ? &known->own : nullptr);
+    result = graph_->run(bound, known ? &known->own : nullptr, ready);
   }
   bound.storages.clear();
   if (known == nullptr) known = make_results(result);

@@ -46,7 +46,7 @@ class CompiledCall {
   // Lets go of what the last fits() found: while it is held, no update is in origin.
   void release();
   // Runs on what the last fits() found; `results` receive values without history.
-  void run(const std::vector<Tensor*>& results);
+  void run(const std::vector<Tensor*>& results, const Ready& ready = {});
 
   bool has_effects() const { return !rebinds_.empty() || !updates_.empty(); }
   size_t result_count() const { return results_.size(); }

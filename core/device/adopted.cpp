@@ -83,4 +83,9 @@ void* host_address(Storage& storage) {
   return first != nullptr ? static_cast<char*>(first) + storage.binding().offset : nullptr;
 }
 
+void note_host_write(Storage& storage) {
+  const DeviceContext::Locked locked = storage.device().lock();
+  ++storage.version;
+}
+
 }  // namespace heddle

@@ -30,5 +30,8 @@ StoragePtr adopt_constant(
 
 // Where its first byte lies, after waiting for what was submitted; null: not at an address of the host.
 void* host_address(Storage& storage);
+// The host has written there, after the device's work on it had finished: nothing that was kept of the former bytes
+// counts any more.
+void note_host_write(Storage& storage);
 
 }  // namespace heddle

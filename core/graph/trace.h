@@ -63,6 +63,7 @@ class Trace {
   std::vector<Action> actions;
   std::unordered_map<const Node*, size_t> action_of;  // host leaf -> index of its source
   std::unordered_map<const Node*, NodePtr> derived;   // leaf made over the value of another node
+  std::vector<NodePtr> early;                         // assigned values that are wanted first, in that order
 
   // The function is done; what was learnt stays.
   void end();

@@ -63,6 +63,7 @@ struct ScheduledGraph {
   std::vector<Group> groups;        // in execution order
   std::vector<OutputPlan> outputs;  // per graph.outputs
   std::vector<bool> free_nodes;     // computed by whoever needs them
+  std::vector<int> early;           // outputs that are wanted first, in that order
 
   // The input slot whose storage the vertex is written into; -1: it has memory of its own. At most one: materialize()
   // copies what is assigned a second time.

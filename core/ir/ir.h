@@ -87,6 +87,7 @@ struct Capture {
   std::vector<HostValue> host_values;  // by host slot
   std::vector<int> assign_slots;       // per output: slot written in place, or -1
   std::vector<Node*> overwritten;      // leaves whose memory the outputs overwrite
+  std::vector<int> early;              // outputs that are wanted first, in that order
   std::vector<uint64_t> key;
   std::vector<KeySize> sizes;  // the words of `key` that are sizes; KeySize::node is a position in `order`
 

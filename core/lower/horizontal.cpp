@@ -7,8 +7,10 @@
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/schedule/early_order.h"
 #include "heddle/core/schedule/kernel_order.h"
 
 namespace heddle {
@@ -43,14 +45,15 @@ class HorizontalFusion {
  private:
   size_t count() const { return kernels_.size(); }
 
-  // ---- classes: kernels whose joined form has one text
+  // ---- classes: kernels whose joined form has one text, and which are needed for the same early output
   void find_classes() {
     class_of_.assign(count(), -1);
-    std::map<std::string, std::vector<size_t>> alike;
+    const std::vector<size_t> needed_for =
+        scheduled_.early.empty() ? std::vector<size_t>(count()) : first_needed_for(scheduled_, kernels_);
+    std::map<std::pair<size_t, std::string>, std::vector<size_t>> alike, by_text;
     for (size_t k = 0; k < count(); ++k) {
-      if (may_join(k)) alike[fingerprint(kernels_[k])].push_back(k);
+      if (may_join(k)) alike[{needed_for[k], fingerprint(kernels_[k])}].push_back(k);
     }
-    std::map<std::string, std::vector<size_t>> by_text;
     joined_.resize(count());
     for (const auto& [print, members] : alike) {
       if (members.size() < 2) continue;
@@ -59,7 +62,7 @@ class HorizontalFusion {
         const KernelSource& source = joined_[k].source;
         if (source.buffers.size() > caps_.max_bindings || joined_[k].joined[0].constants.size() > most_joined_numbers)
           continue;
-        by_text[source.str()].push_back(k);
+        by_text[{needed_for[k], source.str()}].push_back(k);
       }
     }
     for (const auto& [text, members] : by_text) {

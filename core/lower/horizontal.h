@@ -7,7 +7,8 @@
 // that of a lone kernel, its inner loop too, and the number of bindings does not grow with the number of tensors. What
 // lies in one block of the allocator or of the arena shares a binding; joined rows in other blocks, or too far apart
 // for one binding, are further launches of the same kernel, found when the graph is bound to memory
-// (core/run/joined_launch.h). Invariants: joined rows of one launch do not depend on each other; only kernels whose
+// (core/run/joined_launch.h). Invariants: joined rows of one launch do not depend on each other; none waits for what
+// another early output needs (core/schedule/early_order.h); only kernels whose
 // temporaries are small are joined, so that the arena does not grow, and only those that read small temporaries wait
 // for others. Thread safety: pure functions.
 #pragma once

@@ -16,6 +16,7 @@
 #include "heddle/core/lower/lower_reduce.h"
 #include "heddle/core/lower/sections.h"
 #include "heddle/core/op/primitives.h"
+#include "heddle/core/schedule/early_order.h"
 #include "heddle/core/schedule/kernel_order.h"
 
 namespace heddle {
@@ -164,6 +165,7 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
   std::vector<size_t> order(kernels.size());
   std::iota(order.begin(), order.end(), size_t{0});
   if (options.passes.has(Pass::order)) order = order_for_memory(scheduled, kernels);
+  if (!scheduled.early.empty()) order = order_for_early(scheduled, kernels, std::move(order));
   for (size_t k : order) {
     ordered.push_back(std::move(kernels[k]));
     ordered_groups.push_back(groups[k]);

@@ -174,8 +174,9 @@ class ImageChainer {
   }
 
   std::vector<Chain> run() {
-    for (GraphImage::Loop& loop : image_.loops) chain(loop.body);
-    std::vector<Chain> chains = chain(image_.launches);
+    std::vector<int32_t> none;
+    for (GraphImage::Loop& loop : image_.loops) chain(loop.body, none);
+    std::vector<Chain> chains = chain(image_.launches, image_.cuts);
     drop_unused();
     return chains;
   }
@@ -188,7 +189,8 @@ class ImageChainer {
     return guessed_seconds(launch.facts) * (1 - 1 / cores) <= limits_.seconds;
   }
 
-  std::vector<Chain> chain(std::vector<Launch>& launches) {
+  // `cuts` are moved along.
+  std::vector<Chain> chain(std::vector<Launch>& launches, std::vector<int32_t>& cuts) {
     std::vector<Launch> kept;
     std::vector<Chain> chains;
     std::optional<ChainBuilder> growing;
@@ -206,7 +208,12 @@ class ImageChainer {
       }
       growing.reset();
     };
+    auto cut = cuts.begin();
     for (size_t l = 0; l < launches.size(); ++l) {
+      if (cut != cuts.end() && static_cast<size_t>(*cut) == l) {
+        close();
+        *cut++ = static_cast<int32_t>(kept.size());
+      }
       if (!may_chain(launches[l])) {
         close();
         kept.push_back(std::move(launches[l]));
@@ -279,7 +286,7 @@ bool chains_wanted(const DeviceContext& device) {
 }
 
 std::vector<Chain> chain_launches(GraphImage& image, const Caps& caps, const ChainLimits& limits) {
-  if (!image.cuts.empty() || caps.target != Target::opencl) return {};
+  if (caps.target != Target::opencl) return {};
   return ImageChainer(image, caps, limits).run();
 }
 

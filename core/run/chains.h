@@ -4,7 +4,7 @@
 // in a row in an image become functions of one kernel, which calls them one after the other, each for all of its work
 // groups. A chain is a joined launch of one row (core/lower/horizontal.h): its table holds the numbers of groups and
 // the constants of all its links, so sizes are no part of the text. Invariants: one work item does what the launches
-// did, in their order, so hazards, memory and bits are theirs; launches whose image has cuts stay as they are. Thread
+// did, in their order, so hazards, memory and bits are theirs; a chain lies within one segment of its image. Thread
 // safety: chain_launches() is a pure function; a scope belongs to its thread.
 #pragma once
 

@@ -20,6 +20,7 @@
 #include "heddle/core/record/import_graph.h"
 #include "heddle/core/run/chains.h"
 #include "heddle/core/run/debug_plan.h"
+#include "heddle/core/run/early_cuts.h"
 #include "heddle/core/run/image_bytes.h"
 #include "heddle/core/run/launcher.h"
 #include "heddle/core/run/planner.h"
@@ -215,19 +216,25 @@ struct Planned {
   std::vector<std::vector<SourceLine>> lines;
   GraphImage image;
   std::vector<size_t> kernels;  // of the plan, by launch of the image
+  std::vector<size_t> early;    // by early output, the segment that ends it
 };
 
-Planned plan_graph(DeviceContext& device, Graph graph, const Capture& captured, bool fuse) {
+Planned plan_graph(DeviceContext& device, Graph graph, const Capture& captured, bool fuse,
+                   const std::vector<int>& early = {}) {
   Planned made{
-      .plan = make_plan(std::move(graph), device.caps(), fuse, active_passes(), graph_budget(device, captured)),
+      .plan = make_plan(std::move(graph), device.caps(), fuse, active_passes(), graph_budget(device, captured), early),
       .lines = {},
       .image = {},
-      .kernels = {}};
+      .kernels = {},
+      .early = {}};
   made.lines = kernel_lines(made.plan.scheduled, made.plan.kernels, captured);
   debug_plan(made.plan.scheduled, made.plan.kernels, made.plan.memory);
   made.image = ImageBuilder(made.plan, device.caps(), made.lines).build();
   for (size_t k = 0; k < made.plan.kernels.size(); ++k)
     made.kernels.insert(made.kernels.end(), std::max<size_t>(1, made.plan.kernels[k].sections.size()), k);
+  EarlyCuts cuts = early_cuts(made.plan, made.kernels);
+  made.image.cuts = std::move(cuts.cuts);
+  made.early = std::move(cuts.segments);
   return made;
 }
 
@@ -261,7 +268,7 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
     once_slots = std::move(split->slots);
     graph = std::move(split->rest);
   }
-  Planned planned = plan_graph(device, std::move(graph), captured, fuse);
+  Planned planned = plan_graph(device, std::move(graph), captured, fuse, captured.early);
   // Kernels for any size stay what they are: chains of other sizes would be other ones.
   std::vector<Chain> chains;
   if (fuse && chains_wanted(device) && !anything_varies(planned.plan.scheduled.graph))
@@ -275,6 +282,7 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
   made->fullest_ = static_cast<size_t>(planned.plan.memory.fullest);
   for (const LoweredKernel& kernel : planned.plan.kernels) made->names_.push_back(kernel.source.name);
   made->lines_ = std::move(planned.lines);
+  made->early_ = std::move(planned.early);
   for (const Chain& chain : chains) {
     const std::vector<size_t>& of = planned.kernels;
     const size_t first = of[chain.first], last = of[chain.first + chain.count - 1];
@@ -284,6 +292,12 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
   made->launcher_ = with_note([&] { return std::make_unique<Launcher>(device, std::move(planned.image)); },
                               [&](std::string_view text) { return made->note(text, true); });
   return made;
+}
+
+// Of the last segment; what needed nothing has ended.
+Event CompiledGraph::end_of(const GraphResult& result) {
+  if (result.last == Ticket::none || result.outputs.empty()) return {};
+  return {result.outputs.front().storage->device(), result.last};
 }
 
 // An error that names the chain means the lines of its steps.
@@ -300,13 +314,22 @@ void CompiledGraph::name_chain(const std::string& name, size_t first, size_t cou
 
 CompiledGraph::~CompiledGraph() = default;
 
-GraphResult CompiledGraph::run(const Capture& captured, const std::vector<StoragePtr>* own) {
+GraphResult CompiledGraph::run(const Capture& captured, const std::vector<StoragePtr>* own, const Ready& ready) {
+  const auto tell = [&](size_t segment, const Event& end) {
+    for (size_t e = 0; e < early_.size(); ++e) {
+      if (early_[e] == segment) ready(e, end);
+    }
+  };
+  Launcher::Between between;
+  if (ready && !launcher_->image().cuts.empty()) between = tell;
   try {
-    return with_note(
+    GraphResult result = with_note(
         [&] {
-          return launcher_->run({captured.storages, captured.bases, captured.host_values}, own);
+          return launcher_->run({captured.storages, captured.bases, captured.host_values}, own, between);
         },
         [this](std::string_view text) { return note(text, true); });
+    if (ready) tell(launcher_->image().cuts.size(), end_of(result));
+    return result;
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(error.what() + note_fullest(), error.memory_use());
   }

@@ -13,12 +13,16 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/base/caller.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/device/storage.h"
 #include "heddle/core/memory/memory_report.h"
 
 namespace heddle {
+
+// Told of Capture::early, by number: the submission that ends it has been made.
+using Ready = Callable<void(size_t early, const Event& end)>;
 
 class Launcher;
 struct Capture;
@@ -33,8 +37,9 @@ class CompiledGraph {
                                                 const std::vector<uint16_t>& varies);
   ~CompiledGraph();
   // Enqueues the graph on the captured storages and host values. `own`: storages of an earlier run that nobody needs
-  // any more, instead of new ones.
-  GraphResult run(const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
+  // any more, instead of new ones. `ready` is called without the device's lock, between segments and at the end.
+  GraphResult run(const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr,
+                  const Ready& ready = {});
   const GraphImage& image() const;
   uint64_t arena_bytes() const;
   // What it needs, for what, and what was held when it ran last.
@@ -44,11 +49,13 @@ class CompiledGraph {
 
  private:
   CompiledGraph() = default;
+  static Event end_of(const GraphResult& result);
   void name_chain(const std::string& name, size_t first, size_t count);
   std::string note(std::string_view text, bool all) const;
   std::string note_fullest() const;
 
   std::unique_ptr<Launcher> launcher_;
+  std::vector<size_t> early_;       // by Capture::early, the segment that ends it
   std::vector<std::string> names_;  // by kernel of the plan, then of chains
   // The user's lines that each kernel computes, in the same order; those of the graph that this was compiled for
   // (core/ir/source_lines.h).

@@ -85,6 +85,17 @@ void append_settings(std::vector<uint64_t>& key, const DeviceContext& device, bo
                 static_cast<uint64_t>(tf32_wanted()) << 1 | static_cast<uint64_t>(excess_precision()));
 }
 
+// Part of the key, since their plan is another one. None where one of them is held by no Tensor any more.
+void note_early(Capture& captured, std::span<const NodePtr> early) {
+  for (const NodePtr& node : early) {
+    const auto at = std::find(captured.outputs.begin(), captured.outputs.end(), node);
+    if (at == captured.outputs.end()) return captured.early.clear();
+    captured.early.push_back(static_cast<int>(at - captured.outputs.begin()));
+  }
+  for (const int output : captured.early) captured.key.push_back(static_cast<uint64_t>(output));
+  if (!captured.early.empty()) captured.key.push_back(captured.early.size());
+}
+
 std::vector<GraphOutput> run_reference(DeviceContext& device, const Capture& captured) {
   device.lock().counters.host_evaluations += captured.order.size();
   const std::vector<HostArray> values = evaluate_reference(captured.outputs);
@@ -100,9 +111,10 @@ std::vector<GraphOutput> run_reference(DeviceContext& device, const Capture& cap
 
 }  // namespace
 
-Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots) {
+Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots, std::span<const NodePtr> early) {
   const HostSpan span("capture");
   Evaluation evaluation{&device, capture(roots), nullptr};
+  note_early(evaluation.captured, early);
   if (evaluation.captured.outputs.empty() || device.caps().target == Target::none) return evaluation;
   const bool fuse = !eager_mode();
   // Whoever forces schedules means those sizes.
@@ -122,11 +134,11 @@ Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> ro
   return evaluation;
 }
 
-void run_evaluation(Evaluation& evaluation) {
+void run_evaluation(Evaluation& evaluation, const Ready& ready) {
   Capture& captured = evaluation.captured;
   if (captured.outputs.empty()) return;
-  std::vector<GraphOutput> outputs =
-      evaluation.graph ? evaluation.graph->run(captured).outputs : run_reference(*evaluation.device, captured);
+  std::vector<GraphOutput> outputs = evaluation.graph ? evaluation.graph->run(captured, nullptr, ready).outputs
+                                                      : run_reference(*evaluation.device, captured);
   if (number_guard()) check_numbers(evaluation, outputs);
   if (evaluation.graph) {
     for (Node* node : captured.overwritten) {
@@ -136,6 +148,7 @@ void run_evaluation(Evaluation& evaluation) {
   }
   for (size_t i = 0; i < outputs.size(); ++i)
     give_value(*captured.outputs[i], std::move(outputs[i].storage), outputs[i].view);
+  for (size_t i = 0; ready && !evaluation.graph && i < captured.early.size(); ++i) ready(i, Event());
 }
 
 bool anything_pending() { return !pending_nodes().empty(); }

@@ -28,8 +28,10 @@ void put_back(std::span<const std::vector<NodePtr>> lists);
 // Whether this thread has recorded anything since its last evaluation.
 bool anything_pending();
 
-Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots);
-// Gives the outputs of the capture their values.
-void run_evaluation(Evaluation& evaluation);
+// `early`: values held by a Tensor that are wanted first, in that order.
+Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots,
+                              std::span<const NodePtr> early = {});
+// Gives the outputs of the capture their values. `ready`: CompiledGraph::run().
+void run_evaluation(Evaluation& evaluation, const Ready& ready = {});
 
 }  // namespace heddle

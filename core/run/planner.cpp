@@ -39,7 +39,8 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
   return graph;
 }
 
-Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, const Budget& budget) {
+Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, const Budget& budget,
+               const std::vector<int>& early) {
   Plan plan;
   const ScheduleLimits limits{.max_bindings = caps.max_bindings,
                               .passes = fuse ? passes : passes.without(Pass::fuse),
@@ -51,6 +52,7 @@ Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, cons
       [&](Graph body) { return make_plan(std::move(body), caps, fuse, passes); },
   };
   plan.scheduled = schedule(plan_loops(std::move(prepared), caps, bodies), limits);
+  plan.scheduled.early = early;
   plan.kernels = lower(plan.scheduled, caps, lower_options(caps, passes));
   const uint64_t host_bytes = fuse ? add_transfers(plan.scheduled, plan.kernels, caps) : 0;
   plan.memory = plan_memory(plan.scheduled, plan.kernels, caps);

@@ -16,7 +16,8 @@ namespace heddle {
 // recorded, but for what the device must have otherwise.
 Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
 // Throws BudgetError when it cannot be made to fit.
+// `early`: outputs that are computed before what they do not need, in that order.
 Plan make_plan(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes(),
-               const Budget& budget = {});
+               const Budget& budget = {}, const std::vector<int>& early = {});
 
 }  // namespace heddle

@@ -118,10 +118,10 @@ Ran train_one(SmallTask& task, const Config& config, DeviceContext& device, Repl
 
 // Models are made one after the other: the generator is the process's. Without dropout nobody draws from it later.
 std::vector<Ran> train_ranks(const Config& config, const std::vector<std::string>& devices, const Before& before = {},
-                             const std::vector<double>& evaluations = {}) {
+                             const std::vector<double>& evaluations = {}, int64_t width = 16) {
   std::vector<std::unique_ptr<SmallTask>> tasks;
   for (const std::string& id : devices) {
-    tasks.push_back(std::make_unique<SmallTask>(1, 0, device(id)));
+    tasks.push_back(std::make_unique<SmallTask>(1, 0, device(id), width));
     tasks.back()->next_losses = evaluations;
   }
   std::vector<Ran> ran(devices.size());
@@ -133,8 +133,9 @@ std::vector<Ran> train_ranks(const Config& config, const std::vector<std::string
   return ran;
 }
 
-Ran train_alone(const Config& config, const std::string& id, const std::vector<double>& evaluations = {}) {
-  SmallTask task(1, 0, device(id));
+Ran train_alone(const Config& config, const std::string& id, const std::vector<double>& evaluations = {},
+                int64_t width = 16) {
+  SmallTask task(1, 0, device(id), width);
   task.next_losses = evaluations;
   return train_one(task, config, device(id), nullptr, {});
 }
@@ -181,6 +182,21 @@ TEST_P(SharedTraining, LossesAreThoseOfOneProcess) {
       }
     }
   }
+}
+
+// 640 KB of the second layer's gradient are a list of their own, which leaves before the first layer's are computed.
+TEST_P(SharedTraining, ListsThatLeaveEarlyGiveTheSameUpdates) {
+  Config c = small_config();
+  c.training.steps = 6;
+  const Ran alone = train_alone(c, GetParam(), {}, 400);
+  const std::vector<std::string> devices{GetParam(), GetParam()};
+  const std::vector<Ran> ranks = train_ranks(c, devices, {}, {}, 400), again = train_ranks(c, devices, {}, {}, 400);
+  for (const Ran& rank : ranks) {
+    expect_near(rank.losses, alone.losses, 1e-5);
+    EXPECT_EQ(rank.weights, ranks.front().weights);
+  }
+  EXPECT_EQ(again.front().weights, ranks.front().weights);
+  EXPECT_EQ(again.front().losses, ranks.front().losses);
 }
 
 TEST_P(SharedTraining, AccumulatedPartsAreSentOnce) {

@@ -154,15 +154,38 @@ std::vector<int> ranks_of(const std::string& folder) {
   return found;
 }
 
-TEST_F(LaunchedTraining, ARankThatIsKilledEndsAll) {
-  const std::string out = folder / "killed";
-  Finished run;
-  std::thread running([&] { run = launch(2, training("killed", {"--steps", "100000"})); });
+// Once both ranks of the run train.
+std::vector<int> ranks_that_train(const std::string& out) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   const auto begun = [&] { return std::filesystem::exists(out + "/metrics.jsonl") && ranks_of(out).size() == 2; };
   while (!begun() && std::chrono::steady_clock::now() < limit)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const std::vector<int> ranks = ranks_of(out);
+  return ranks_of(out);
+}
+
+// Rank 1: the later one of two that were started.
+TEST_F(LaunchedTraining, ARankThatStandsStillIsNamedInTime) {
+  const std::string out = folder / "stopped";
+  Finished run;
+  std::thread running([&] { run = launch(2, training("stopped", {"--steps", "100000", "--rank-timeout", "2"})); });
+  const std::vector<int> ranks = ranks_that_train(out);
+  EXPECT_EQ(ranks.size(), 2u);
+  if (!ranks.empty()) ::kill(*std::max_element(ranks.begin(), ranks.end()), SIGSTOP);
+  const auto stopped = std::chrono::steady_clock::now();
+  running.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - stopped, std::chrono::seconds(2 + 5));
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_NE(run.err.find("rank 0 waited 2 s for all_reduce sum f32"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("rank 1"), std::string::npos) << run.err;
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  EXPECT_TRUE(ranks_of(out).empty());
+}
+
+TEST_F(LaunchedTraining, ARankThatIsKilledEndsAll) {
+  const std::string out = folder / "killed";
+  Finished run;
+  std::thread running([&] { run = launch(2, training("killed", {"--steps", "100000"})); });
+  const std::vector<int> ranks = ranks_that_train(out);
   EXPECT_EQ(ranks.size(), 2u);
   if (!ranks.empty()) ::kill(ranks.back(), SIGKILL);
   running.join();
@@ -190,6 +213,7 @@ TEST_F(LaunchedTraining, WhatCannotBeSharedIsRefused) {
   expect_refused(launch(3, small), "a", "[train] a batch of 2 for 3 ranks: each takes one example at least");
   expect_refused(launch(2, training("b", {"--mesh", "dp=3"})), "b", "[mesh] dp=3 needs 3 ranks; the world has 2");
   expect_refused(launch(2, training("c", {"--mesh", "tp=2"})), "c", "[mesh] tp=2: ranks share batches (dp) only");
+  expect_refused(launch(2, training("c", {"--rank-timeout", "0"})), "c", "[train] --rank-timeout is 0; it must be");
   expect_refused(launch(2, {"train", "nothing"}), "d", "unknown recipe 'nothing'");
   expect_refused(test::run_heddle(training("d", {"--mesh", "dp=2"})), "d",
                  "[mesh] dp=2 needs 2 ranks; the world has 1");

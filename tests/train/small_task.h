@@ -16,8 +16,9 @@ namespace heddle::train {
 
 class SmallTask final : public Task {
  public:
-  SmallTask(uint64_t seed, double dropout, DeviceContext& device)
-      : device_(device), model_(made(seed, dropout, device)) {
+  // `width`: of the hidden layers, one or, where it is above 16, two.
+  SmallTask(uint64_t seed, double dropout, DeviceContext& device, int64_t width = 16)
+      : device_(device), model_(made(seed, dropout, device, width)) {
     data_.name = "points";
     data_.dataset = data::generated(96, [this](int64_t index, data::Random&) {
       std::this_thread::sleep_for(example_time);
@@ -62,10 +63,14 @@ class SmallTask final : public Task {
   std::vector<double> next_losses;  // what evaluate() says instead
 
  private:
-  static nn::Sequential made(uint64_t seed, double dropout, DeviceContext& device) {
+  static nn::Sequential made(uint64_t seed, double dropout, DeviceContext& device, int64_t width) {
     manual_seed(seed);
-    return nn::Sequential{nn::Linear(5, 16, {.device = device}), nn::Tanh(), nn::Dropout(dropout),
-                          nn::Linear(16, 3, {.device = device})};
+    if (width == 16)
+      return nn::Sequential{nn::Linear(5, 16, {.device = device}), nn::Tanh(), nn::Dropout(dropout),
+                            nn::Linear(16, 3, {.device = device})};
+    return nn::Sequential{nn::Linear(5, width, {.device = device}), nn::Tanh(),
+                          nn::Linear(width, width, {.device = device}), nn::Tanh(),
+                          nn::Linear(width, 3, {.device = device})};
   }
 
   DeviceContext& device_;

@@ -1,4 +1,5 @@
-// Threads, as far as the standard does not reach: their stacks, their ends, which is the first, where they run.
+// Threads, as far as the standard does not reach: their stacks, their ends, which is the first, where they run, their
+// sleeps.
 #pragma once
 
 namespace heddle::os {
@@ -14,6 +15,10 @@ bool may_use_all_processors();
 // it may use; gives how many these are. Where there are fewer processors than shares nothing is bound, and that is 1;
 // where the system binds nothing it is a share's number.
 int keep_to_share_of_processors(int place, int shares);
+
+// The calling thread's short sleeps end when they should, where the system would gather wakings otherwise (Linux: those
+// of 50 us).
+void wake_on_time();
 
 // `last` is called as this thread ends, unless it is the main one. Once for each thread, and with the same function.
 // False where there is no memory for that.

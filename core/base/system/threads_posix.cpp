@@ -1,6 +1,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #include <cstddef>
 
@@ -47,6 +50,12 @@ int keep_to_share_of_processors(int place, int shares) {
   }
   ::sched_setaffinity(0, sizeof own, &own);
   return share;
+}
+
+void wake_on_time() {
+#ifdef __linux__
+  ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+#endif
 }
 
 bool call_at_thread_end(void (*last)()) {

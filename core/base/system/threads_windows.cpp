@@ -30,6 +30,7 @@ void raise_thread_stacks() {}
 bool is_main_thread() { return main_thread == 0 || GetCurrentThreadId() == main_thread; }
 
 bool may_use_all_processors() { return false; }
+void wake_on_time() {}
 
 int keep_to_share_of_processors(int, int shares) {
   return std::max(1, static_cast<int>(GetActiveProcessorCount(ALL_PROCESSOR_GROUPS)) / shares);

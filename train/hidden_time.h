@@ -1,0 +1,26 @@
+// HiddenTime: which share of the time of communication passed while the device computed.
+//
+// Invariants: calls that are under way at once count once. Thread safety: none.
+#pragma once
+
+#include <chrono>
+#include <span>
+
+namespace heddle::train {
+
+class HiddenTime {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Call {
+    Time begun, over;
+  };
+  // The calls of an update, in the order of their beginnings, and when the device was done with what they send.
+  void add(std::span<const Call> calls, Time computed);
+  // 0 where nothing was sent.
+  double share() const { return all_ > 0 ? hidden_ / all_ : 0; }
+
+ private:
+  double all_ = 0, hidden_ = 0;  // seconds
+};
+
+}  // namespace heddle::train

@@ -1,0 +1,109 @@
+// Trainer::State: what a training run is made of, and its loop.
+//
+// Invariants: those of Trainer. One process and several ranks run the same loop: `replicas` answers for a world of one
+// as well, where each question costs nothing. Thread safety: none but `interrupted`.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/train/checkpoint.h"
+#include "heddle/train/evaluation_scope.h"
+#include "heddle/train/feed.h"
+#include "heddle/train/replicas.h"
+#include "heddle/train/run_length.h"
+#include "heddle/train/run_state.h"
+#include "heddle/train/step.h"
+#include "heddle/train/trainer.h"
+#include "heddle/train/update_window.h"
+
+namespace heddle::train {
+
+struct Trainer::State {
+  State(Trainer& trainer, Task& task, const Config& config, DeviceContext& device, Replicas* ranks);
+
+  void write_to(RunFolder& folder);
+  std::vector<std::string> resume(const std::string& path);
+  Outcome run(bool evaluating);
+  int64_t last_step() const;
+
+  struct Alone {
+    distributed::World world;
+    Replicas replicas{world};
+  };
+
+  Trainer& self;
+  Task& task;
+  const Config config;
+  DeviceContext& device;
+  Replicas* const ranks;        // may be null
+  std::optional<Alone> alone;   // where it is
+  Replicas& replicas;           // one of the two
+  RunFolder* folder = nullptr;  // may stay null
+  DeviceWatch watch;
+  Feed feed;
+  const RunLength length;
+  std::shared_ptr<nn::Plateau> plateau;
+  Optimizers optimizers;
+  std::optional<nn::ExponentialAverage> average;
+  TrainingStep training_step;
+  std::vector<std::shared_ptr<Callback>> callbacks;
+  std::optional<CheckpointWriter> checkpoints;
+
+  int64_t step = 0;                     // done so far
+  data::Loader::Position stream_begin;  // where a stream goes on
+  int64_t first_step = 0;               // where this process began
+  std::atomic<bool> interrupted{false};
+  bool stopped = false;
+  Wishes agreed;                // of all ranks
+  std::string checkpoint_path;  // of the latest
+  Evaluation evaluation, tested;
+  int64_t evaluated_at = -1, saved_at = -1;
+  int64_t model_step = 0;  // of the weights that the run leaves
+  UpdateWindow window;
+
+ private:
+  template <class Call>
+  void tell(Call call) {
+    for (const std::shared_ptr<Callback>& callback : callbacks) call(*callback);
+  }
+  template <class Measure>
+  auto measured(Measure measure) {
+    EvaluationScope scope(task.model(), average);
+    auto result = measure();
+    scope.end();
+    return result;
+  }
+
+  bool is_stopped() const;
+  bool is_interrupted() const;
+  bool ending() const { return step >= last_step() || is_stopped() || is_interrupted(); }
+  RunState run_state() { return {task, optimizers, average ? &*average : nullptr, plateau.get(), callbacks}; }
+
+  void open_window();
+  bool window_is_full() const;
+  void close_window();
+  std::string last_checkpoint() const;
+  std::string origin(const data::Loader::Position& position);
+  std::string origin_of_evaluation();
+  [[noreturn]] void stop_at(const std::string& what, int64_t at, const std::string& where) const;
+
+  void begin_with_others();
+  Wishes wishes() const;
+  void fetch_beside();
+  void submit_step();
+  void run_epoch(int64_t epoch, bool evaluating);
+  void evaluate();
+  void test();
+  void generate();
+  void generate_here();
+  void save_checkpoint();
+  void take_best();
+  void save_model();
+  void finish(bool evaluating);
+};
+
+}  // namespace heddle::train
