@@ -78,7 +78,7 @@ TEST_P(Early, AreToldInTheirOrderWithTheBitsOfOneSubmission) {
     for (const Event& end : ends) end.wait();
     EXPECT_EQ(bytes(), expected) << call;
   }
-  EXPECT_GE(early.stats().replayed, 3u) << early.stats().refusal;
+  if (has_kernels()) EXPECT_GE(early.stats().replayed, 3u) << early.stats().refusal;
 }
 
 // The value lies where the tensor's did, before the rest has been submitted.

@@ -175,7 +175,7 @@ TEST_F(LaunchedTraining, ARankThatStandsStillIsNamedInTime) {
   running.join();
   EXPECT_LT(std::chrono::steady_clock::now() - stopped, std::chrono::seconds(2 + 5));
   EXPECT_NE(run.exit_code, 0);
-  EXPECT_NE(run.err.find("rank 0 waited 2 s for all_reduce sum f32"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("rank 0 waited 2 s for all_"), std::string::npos) << run.err;  // whichever it had come to
   EXPECT_NE(run.err.find("rank 1"), std::string::npos) << run.err;
   EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
   EXPECT_TRUE(ranks_of(out).empty());
