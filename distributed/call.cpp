@@ -7,10 +7,12 @@
 #include <cstring>
 #include <utility>
 
+#include "heddle/core/base/hash.h"
+
 namespace heddle::distributed {
 namespace {
 
-constexpr uint32_t magic = 0x48444c31;  // "HDL1": the form below
+constexpr uint32_t magic = 0x48444c32;  // "HDL2": the form below
 constexpr size_t longest_line = 64;
 
 // As it travels.
@@ -19,7 +21,7 @@ struct Wire {
   uint8_t operation, reduction, dtype, rank;
   int32_t root;
   uint32_t line_length;
-  uint64_t group, sequence;
+  uint64_t group, sequence, sizes;
   int64_t dims[Shape::max_rank];
   char line[longest_line];
 };
@@ -47,10 +49,16 @@ std::string_view name_of(Operation operation) {
   return names[static_cast<size_t>(operation)];
 }
 
+void Call::set_sizes(std::vector<int64_t> of_parts) {
+  sizes = std::move(of_parts);
+  sizes_hash = hash_bytes(sizes.data(), sizes.size() * sizeof(int64_t));
+}
+
 std::string Call::str() const {
   std::string text(name_of(operation));
   if (reduces(operation)) text += fmt::format(" {}", name_of(reduction));
   if (operation != Operation::barrier) text += fmt::format(" {} {}", heddle::name_of(dtype), shape.str());
+  if (sizes_hash != 0) text += fmt::format(" in parts {:08x}", sizes_hash >> 32);
   if (operation == Operation::broadcast) text += fmt::format(" from {}", root);
   if (!line.empty()) text += fmt::format(" ({})", line);
   return text;
@@ -68,6 +76,7 @@ CallHeader header_of(const Call& call) {
   wire.root = call.root;
   wire.group = call.group;
   wire.sequence = call.sequence;
+  wire.sizes = call.sizes_hash;
   std::copy(call.shape.begin(), call.shape.end(), wire.dims);
   wire.line_length = static_cast<uint32_t>(std::min(call.line.size(), longest_line));
   call.line.copy(wire.line, wire.line_length);
@@ -88,13 +97,15 @@ std::optional<Call> call_of(const CallHeader& header) {
   call.root = wire.root;
   call.group = wire.group;
   call.sequence = wire.sequence;
+  call.sizes_hash = wire.sizes;
   call.line.assign(wire.line, wire.line_length);
   return call;
 }
 
 bool agree(const Call& a, const Call& b) {
   return compared(a.operation) == compared(b.operation) && (a.reduction == b.reduction || !reduces(a.operation)) &&
-         a.dtype == b.dtype && a.shape == b.shape && a.root == b.root && a.group == b.group && a.sequence == b.sequence;
+         a.dtype == b.dtype && a.shape == b.shape && a.sizes_hash == b.sizes_hash && a.root == b.root &&
+         a.group == b.group && a.sequence == b.sequence;
 }
 
 std::string list_ranks(const std::vector<int>& ranks) {

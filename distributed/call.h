@@ -1,6 +1,7 @@
 // Call: what one rank asks of its group, and how ranks compare theirs before data moves.
 //
-// Invariants: two ranks may exchange data where their calls agree: operation, reduction, dtype, shape, root and group.
+// Invariants: two ranks may exchange data where their calls agree: operation, reduction, dtype, shape, sizes of parts,
+// root and group.
 // The line is only said. Thread safety: plain values, pure functions.
 #pragma once
 
@@ -35,12 +36,17 @@ struct Call {
   Operation operation = Operation::barrier;
   Reduction reduction = Reduction::sum;  // of all_reduce and reduce_scatter
   DType dtype = DType::f32;
-  Shape shape;         // as the caller named it
+  Shape shape;         // as the caller named it; where parts have sizes of their own, all of them (n)
+  std::vector<int64_t> sizes = {};  // of parts, by place; none: parts are equal
   int root = 0;        // of broadcast; of send and receive, the sender
   uint64_t group = 0;  // hash of the group's name and ranks
   std::string group_name;
   uint64_t sequence = 0;  // number of the call in its group; of send and receive, among those of the pair
   std::string line;       // "train.cpp:42"; may be empty
+
+  // Of the sizes, which do not travel; 0 where parts are equal.
+  uint64_t sizes_hash = 0;
+  void set_sizes(std::vector<int64_t> of_parts);
 
   bool moves_to_one() const { return operation == Operation::send || operation == Operation::receive; }
   // "all_reduce sum f32 (128, 784) (train.cpp:42)".

@@ -1,7 +1,10 @@
 #include "heddle/distributed/group.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "heddle/core/base/error.h"
@@ -95,6 +98,28 @@ Ticket Group::reduce_scatter(const void* all, void* mine, DType dtype, const Sha
                              const Caller& caller) {
   return state_->submit(reduction_call(Operation::reduce_scatter, reduction, dtype, shape, caller),
                         {.input = bytes(all), .output = bytes(mine)});
+}
+
+Call Group::with_sizes(Call call, const std::vector<int64_t>& sizes) const {
+  const bool fit = sizes.size() == static_cast<size_t>(size()) &&
+                   std::none_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; });
+  if (!fit)
+    throw ValueError(fmt::format("[{}] parts of sizes [{}] for {} ranks; each rank has one of at least 0",
+                                 name_of(call.operation), fmt::join(sizes, ", "), size()));
+  call.shape = Shape{std::accumulate(sizes.begin(), sizes.end(), int64_t{0})};
+  call.set_sizes(sizes);
+  return call;
+}
+
+Ticket Group::reduce_scatter(void* values, DType dtype, const std::vector<int64_t>& sizes, Reduction reduction,
+                             const Caller& caller) {
+  const Call call = reduction_call(Operation::reduce_scatter, reduction, dtype, Shape(), caller);
+  return state_->submit(with_sizes(call, sizes), {.input = bytes(values), .output = bytes(values)});
+}
+
+Ticket Group::all_gather(void* values, DType dtype, const std::vector<int64_t>& sizes, const Caller& caller) {
+  return state_->submit(with_sizes(call_for(Operation::all_gather, dtype, Shape(), caller), sizes),
+                        {.input = bytes(values), .output = bytes(values)});
 }
 
 Ticket Group::all_to_all(const void* to, void* from, DType dtype, const Shape& shape, const Caller& caller) {

@@ -21,6 +21,7 @@
 namespace heddle::distributed {
 
 class CommunicationThread;
+struct Call;
 
 class Group {
  public:
@@ -38,6 +39,13 @@ class Group {
   // Every rank has (size, shape...) and gets values of that shape: its part, reduced over the ranks.
   Ticket reduce_scatter(const void* all, void* mine, DType dtype, const Shape& shape,
                         Reduction reduction = Reduction::sum, const Caller& caller = Caller::current());
+  // The same over parts of any sizes, by place, that lie one behind the other: in `values` every rank has all parts and
+  // gets its own, reduced, in its place, those of the others stay; and has its own and gets all. ValueError for other
+  // sizes than one of at least 0 for each place.
+  Ticket reduce_scatter(void* values, DType dtype, const std::vector<int64_t>& sizes,
+                        Reduction reduction = Reduction::sum, const Caller& caller = Caller::current());
+  Ticket all_gather(void* values, DType dtype, const std::vector<int64_t>& sizes,
+                    const Caller& caller = Caller::current());
   // Every rank has (size, shape...), a part for each place, and gets as much: a part from each place.
   Ticket all_to_all(const void* to, void* from, DType dtype, const Shape& shape,
                     const Caller& caller = Caller::current());
@@ -54,6 +62,7 @@ class Group {
   struct State;
   explicit Group(std::shared_ptr<State> state);
   void check_place(int place, const char* operation) const;
+  Call with_sizes(Call call, const std::vector<int64_t>& sizes) const;
 
   std::shared_ptr<State> state_;
 };

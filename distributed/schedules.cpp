@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "heddle/core/base/integers.h"
@@ -34,10 +35,10 @@ class Builder {
         all_reduce();
         break;
       case Operation::reduce_scatter:
-        reduce_scatter();
+        call_.sizes.empty() ? reduce_scatter() : static_cast<void>(reduce_parts());
         break;
       case Operation::all_gather:
-        swap_parts(0);
+        call_.sizes.empty() ? swap_parts(0) : gather_parts({});
         break;
       case Operation::all_to_all:
         swap_parts(elements_ * width_);
@@ -76,6 +77,10 @@ class Builder {
     size_t first, size;
   };
   Part part_of(size_t member) const {
+    if (!call_.sizes.empty()) {
+      const auto from = call_.sizes.begin(), own = from + static_cast<std::ptrdiff_t>(member);
+      return {static_cast<size_t>(std::accumulate(from, own, int64_t{0})), static_cast<size_t>(*own)};
+    }
     const size_t first = elements_ / count() * member + std::min(elements_ % count(), member);
     return {first, elements_ / count() + (member < elements_ % count() ? 1 : 0)};
   }
@@ -142,23 +147,30 @@ class Builder {
     return done;
   }
 
-  void all_reduce() {
-    const Part mine = part_of(me());
-    std::byte* const data = buffers_.output;
-    if (count() == 1) return;
-    make_slots(part_of(0).size);  // no part is larger
-    std::vector<std::vector<Place>> sent(count());
+  std::byte* place_of(size_t member) const { return buffers_.output + part_of(member).first * width_; }
+
+  // What is sent of each other's part, and this one's when it is reduced.
+  struct Reduced {
+    std::vector<std::vector<Place>> sent;
+    std::vector<Place> mine;
+  };
+  Reduced reduce_parts() {
+    if (count() == 1) return {std::vector<std::vector<Place>>(1), {}};
+    make_slots(part_of(me()).size);
+    Reduced places{std::vector<std::vector<Place>>(count()), {}};
+    for (const size_t other : others()) places.sent[other] = send_all(other, 0, place_of(other), part_of(other).size);
+    places.mine = reduce_part(place_of(me()), part_of(me()).size);
+    return places;
+  }
+  // What is received takes the place of what was sent.
+  void gather_parts(const Reduced& before) {
     for (const size_t other : others()) {
-      const Part part = part_of(other);
-      sent[other] = send_all(other, 0, data + part.first * width_, part.size);
-    }
-    const std::vector<Place> reduced = reduce_part(data + mine.first * width_, mine.size);
-    for (const size_t other : others()) {
-      send_all(other, 1, data + mine.first * width_, mine.size, reduced);
-      const Part part = part_of(other);
-      receive_all(other, 1, data + part.first * width_, part.size, sent[other]);  // where the sent piece was
+      send_all(other, 1, place_of(me()), part_of(me()).size, before.mine);
+      receive_all(other, 1, place_of(other), part_of(other).size,
+                  before.sent.empty() ? std::vector<Place>() : before.sent[other]);
     }
   }
+  void all_reduce() { gather_parts(reduce_parts()); }
 
   void reduce_scatter() {
     make_slots(elements_);
@@ -182,8 +194,6 @@ class Builder {
   // Lane 0: each its part from the root; lane 1: parts from who has them.
   void broadcast() {
     const auto root = static_cast<size_t>(call_.root);
-    std::byte* const data = buffers_.output;
-    const auto place_of = [&](size_t member) { return data + part_of(member).first * width_; };
     std::vector<Place> mine;
     if (me() == root) {
       for (const size_t other : others()) send_all(other, 0, place_of(other), part_of(other).size);

@@ -25,8 +25,8 @@ SGD::SGD(std::vector<Tensor> parameters, const SgdOptions& options)
   }
 }
 
-std::vector<Optimizer::State> SGD::states_of(const Tensor& parameter) const {
-  return options_.momentum != 0 ? of_moments(parameter, {momentum}) : std::vector<State>{};
+std::vector<Optimizer::State> SGD::states_of(const Shape& shape) const {
+  return options_.momentum != 0 ? of_moments(shape, {momentum}) : std::vector<State>{};
 }
 
 void SGD::update_slot(Slot& slot, const Tensor& gradient) {
@@ -42,7 +42,7 @@ void SGD::update_slot(Slot& slot, const Tensor& gradient) {
         write(slot, momentum, times(options_.momentum, buffer) + (whole ? d : times(1 - options_.dampening, d)));
     d = options_.nesterov ? d + times(options_.momentum, moved) : moved;
   }
-  write(slot.parameter, p - rate(slot) * d);
+  write_parameter(slot, p - rate(slot) * d);
 }
 
 // ---- Adam, AdamW
@@ -60,8 +60,8 @@ Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options, bool deco
   check_not_negative(options.weight_decay, name, "weight_decay");
 }
 
-std::vector<Optimizer::State> Adam::states_of(const Tensor& parameter) const {
-  return of_moments(parameter, {first_moment, second_moment});
+std::vector<Optimizer::State> Adam::states_of(const Shape& shape) const {
+  return of_moments(shape, {first_moment, second_moment});
 }
 
 void Adam::update_slot(Slot& slot, const Tensor& gradient) {
@@ -80,7 +80,7 @@ void Adam::update_slot(Slot& slot, const Tensor& gradient) {
   const Tensor& inverse_root = varying(
       slot, "inverse_root",
       [this, steps](const Slot& s) { return 1 / std::sqrt(1 - std::pow(options_.beta2, steps(s))); }, p);
-  write(slot.parameter, start - step_size * (m_next / (sqrt(v_next) * inverse_root + number(options_.eps, v))));
+  write_parameter(slot, start - step_size * (m_next / (sqrt(v_next) * inverse_root + number(options_.eps, v))));
 }
 
 // ---- Lion
@@ -92,8 +92,8 @@ Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options)
   check_not_negative(options.weight_decay, "Lion", "weight_decay");
 }
 
-std::vector<Optimizer::State> Lion::states_of(const Tensor& parameter) const {
-  return of_moments(parameter, {first_moment});
+std::vector<Optimizer::State> Lion::states_of(const Shape& shape) const {
+  return of_moments(shape, {first_moment});
 }
 
 void Lion::update_slot(Slot& slot, const Tensor& gradient) {
@@ -102,7 +102,7 @@ void Lion::update_slot(Slot& slot, const Tensor& gradient) {
   const Tensor direction = sign(number(options_.beta1, m) * m + number(1 - options_.beta1, m) * gradient);
   const Tensor start = decay(slot, options_.weight_decay) != 0 ? keep(slot, options_.weight_decay) * p : p;
   write(slot, first_moment, number(options_.beta2, m) * m + number(1 - options_.beta2, m) * gradient);
-  write(slot.parameter, start - rate(slot) * direction);
+  write_parameter(slot, start - rate(slot) * direction);
 }
 
 }  // namespace heddle::nn

@@ -29,7 +29,7 @@ class SGD : public Optimizer {
 
  protected:
   void update_slot(Slot& slot, const Tensor& gradient) override;
-  std::vector<State> states_of(const Tensor& parameter) const override;
+  std::vector<State> states_of(const Shape& shape) const override;
 
  private:
   SgdOptions options_;
@@ -53,7 +53,7 @@ class Adam : public Optimizer {
  protected:
   Adam(std::vector<Tensor> parameters, const AdamOptions& options, bool decoupled, const char* name);
   void update_slot(Slot& slot, const Tensor& gradient) override;
-  std::vector<State> states_of(const Tensor& parameter) const override;
+  std::vector<State> states_of(const Shape& shape) const override;
 
  private:
   AdamOptions options_;
@@ -85,7 +85,7 @@ class Lion : public Optimizer {
 
  protected:
   void update_slot(Slot& slot, const Tensor& gradient) override;
-  std::vector<State> states_of(const Tensor& parameter) const override;
+  std::vector<State> states_of(const Shape& shape) const override;
 
  private:
   LionOptions options_;
@@ -109,7 +109,7 @@ class RMSprop : public Optimizer {
 
  protected:
   void update_slot(Slot& slot, const Tensor& gradient) override;
-  std::vector<State> states_of(const Tensor& parameter) const override;
+  std::vector<State> states_of(const Shape& shape) const override;
 
  private:
   RmsPropOptions options_;
@@ -132,7 +132,7 @@ class Adagrad : public Optimizer {
 
  protected:
   void update_slot(Slot& slot, const Tensor& gradient) override;
-  std::vector<State> states_of(const Tensor& parameter) const override;
+  std::vector<State> states_of(const Shape& shape) const override;
 
  private:
   AdagradOptions options_;
@@ -153,10 +153,11 @@ class Adafactor : public Optimizer {
  public:
   explicit Adafactor(std::vector<Tensor> parameters, const AdafactorOptions& options = {});
   Adafactor(std::vector<Tensor> parameters, double lr) : Adafactor(std::move(parameters), AdafactorOptions{.lr = lr}) {}
+  bool is_elementwise() const override { return false; }
 
  protected:
   void update_slot(Slot& slot, const Tensor& gradient) override;
-  std::vector<State> states_of(const Tensor& parameter) const override;
+  std::vector<State> states_of(const Shape& shape) const override;
 
  private:
   Tensor mean_square(Slot& slot, const Tensor& gradient);
@@ -178,10 +179,11 @@ class LAMB : public Optimizer {
  public:
   explicit LAMB(std::vector<Tensor> parameters, const LambOptions& options = {});
   LAMB(std::vector<Tensor> parameters, double lr) : LAMB(std::move(parameters), LambOptions{.lr = lr}) {}
+  bool is_elementwise() const override { return false; }
 
  protected:
   void update_slot(Slot& slot, const Tensor& gradient) override;
-  std::vector<State> states_of(const Tensor& parameter) const override;
+  std::vector<State> states_of(const Shape& shape) const override;
 
  private:
   LambOptions options_;
@@ -204,10 +206,11 @@ class Muon : public Optimizer {
  public:
   explicit Muon(std::vector<Tensor> parameters, const MuonOptions& options = {});
   Muon(std::vector<Tensor> parameters, double lr) : Muon(std::move(parameters), MuonOptions{.lr = lr}) {}
+  bool is_elementwise() const override { return false; }
 
  protected:
   void update_slot(Slot& slot, const Tensor& gradient) override;
-  std::vector<State> states_of(const Tensor& parameter) const override;
+  std::vector<State> states_of(const Shape& shape) const override;
 
  private:
   MuonOptions options_;

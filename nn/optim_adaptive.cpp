@@ -21,15 +21,15 @@ RMSprop::RMSprop(std::vector<Tensor> parameters, const RmsPropOptions& options)
   check_not_negative(options.momentum, "RMSprop", "momentum");
 }
 
-std::vector<Optimizer::State> RMSprop::states_of(const Tensor& parameter) const {
-  std::vector<State> states = like(parameter, {"v"});
-  if (options_.centered) states.push_back({"mean", parameter.shape(), 0});
-  if (options_.momentum != 0) states.push_back({"momentum", parameter.shape(), 0});
+std::vector<Optimizer::State> RMSprop::states_of(const Shape& shape) const {
+  std::vector<State> states = like(shape, {"v"});
+  if (options_.centered) states.push_back({"mean", shape, 0});
+  if (options_.momentum != 0) states.push_back({"momentum", shape, 0});
   return states;
 }
 
 void RMSprop::update_slot(Slot& slot, const Tensor& gradient) {
-  Tensor& p = slot.parameter;
+  const Tensor& p = slot.shaped;
   const double decayed = decay(slot, options_.weight_decay);
   const Tensor g = decayed != 0 ? gradient + number(decayed, p) * p : gradient;
   Tensor& v = state(slot, "v");
@@ -45,7 +45,7 @@ void RMSprop::update_slot(Slot& slot, const Tensor& gradient) {
     Tensor& buffer = state(slot, "momentum");
     step = write(buffer, number(options_.momentum, buffer) * buffer + step);
   }
-  write(p, p - rate(slot) * step);
+  write_parameter(slot, p - rate(slot) * step);
 }
 
 // ---- Adagrad
@@ -58,12 +58,12 @@ Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options)
   check_not_negative(options.initial_sum, "Adagrad", "initial_sum");
 }
 
-std::vector<Optimizer::State> Adagrad::states_of(const Tensor& parameter) const {
-  return {{"sum", parameter.shape(), options_.initial_sum}};
+std::vector<Optimizer::State> Adagrad::states_of(const Shape& shape) const {
+  return {{"sum", shape, options_.initial_sum}};
 }
 
 void Adagrad::update_slot(Slot& slot, const Tensor& gradient) {
-  Tensor& p = slot.parameter;
+  const Tensor& p = slot.shaped;
   const double decayed = decay(slot, options_.weight_decay);
   const Tensor g = decayed != 0 ? gradient + number(decayed, p) * p : gradient;
   Tensor& sum = state(slot, "sum");
@@ -71,7 +71,7 @@ void Adagrad::update_slot(Slot& slot, const Tensor& gradient) {
   const auto falling = [this](const Slot& s) {
     return lr_of(s) / (1 + static_cast<double>(s.steps - 1) * options_.lr_decay);
   };
-  write(p, p - varying(slot, "falling", falling, p) * (g / (sqrt(size) + number(options_.eps, sum))));
+  write_parameter(slot, p - varying(slot, "falling", falling, p) * (g / (sqrt(size) + number(options_.eps, sum))));
 }
 
 // ---- Adafactor
@@ -89,9 +89,8 @@ Adafactor::Adafactor(std::vector<Tensor> parameters, const AdafactorOptions& opt
   check_not_negative(options.weight_decay, "Adafactor", "weight_decay");
 }
 
-std::vector<Optimizer::State> Adafactor::states_of(const Tensor& parameter) const {
-  const Shape& shape = parameter.shape();
-  if (shape.rank() < 2) return like(parameter, {"v"});
+std::vector<Optimizer::State> Adafactor::states_of(const Shape& shape) const {
+  if (shape.rank() < 2) return like(shape, {"v"});
   Shape rows, columns;
   for (int d = 0; d < shape.rank(); ++d) {
     rows.push_back(d == shape.rank() - 1 ? 1 : shape[d]);
@@ -140,7 +139,7 @@ Tensor Adafactor::mean_square(Slot& slot, const Tensor& gradient) {
 }
 
 void Adafactor::update_slot(Slot& slot, const Tensor& gradient) {
-  Tensor& p = slot.parameter;
+  const Tensor& p = slot.shaped;
   const Tensor direction = rsqrt(mean_square(slot, gradient)) * gradient;
   const double count = root_of_count(p);
   const auto length = [](const Tensor& x) { return sqrt(sum(x * x)); };
@@ -151,7 +150,7 @@ void Adafactor::update_slot(Slot& slot, const Tensor& gradient) {
     return std::min(lr_of(s), 1 / std::sqrt(static_cast<double>(s.steps)));
   };
   const Tensor start = decay(slot, options_.weight_decay) != 0 ? keep(slot, options_.weight_decay) * p : p;
-  write(p, start - varying(slot, "relative", relative, p) * (expand(scale, p.shape()) * direction));
+  write_parameter(slot, start - varying(slot, "relative", relative, p) * (expand(scale, p.shape()) * direction));
 }
 
 }  // namespace heddle::nn

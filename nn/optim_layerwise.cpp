@@ -30,10 +30,10 @@ LAMB::LAMB(std::vector<Tensor> parameters, const LambOptions& options)
   check_not_negative(options.weight_decay, "LAMB", "weight_decay");
 }
 
-std::vector<Optimizer::State> LAMB::states_of(const Tensor& parameter) const { return like(parameter, {"m", "v"}); }
+std::vector<Optimizer::State> LAMB::states_of(const Shape& shape) const { return like(shape, {"m", "v"}); }
 
 void LAMB::update_slot(Slot& slot, const Tensor& gradient) {
-  Tensor& p = slot.parameter;
+  const Tensor& p = slot.shaped;
   Tensor& m = state(slot, "m");
   Tensor& v = state(slot, "v");
   const Tensor m_next = write(m, m + number(1 - options_.beta1, m) * (gradient - m));
@@ -49,7 +49,7 @@ void LAMB::update_slot(Slot& slot, const Tensor& gradient) {
     direction = direction + number(decayed, wide) * wide;
   const Tensor own = sqrt(sum(wide * wide)), other = sqrt(sum(direction * direction));
   const Tensor trust = where(own * other > 0.0, own / other, ones_like(own));
-  write(p, p - rate(slot) * (expand(trust, p.shape()) * direction));
+  write_parameter(slot, p - rate(slot) * (expand(trust, p.shape()) * direction));
 }
 
 // ---- Muon
@@ -68,7 +68,7 @@ Muon::Muon(std::vector<Tensor> parameters, const MuonOptions& options)
   }
 }
 
-std::vector<Optimizer::State> Muon::states_of(const Tensor& parameter) const { return like(parameter, {"momentum"}); }
+std::vector<Optimizer::State> Muon::states_of(const Shape& shape) const { return like(shape, {"momentum"}); }
 
 namespace {
 
@@ -89,7 +89,7 @@ Tensor nearly_orthogonal(const Tensor& given, int iterations) {
 }  // namespace
 
 void Muon::update_slot(Slot& slot, const Tensor& gradient) {
-  Tensor& p = slot.parameter;
+  const Tensor& p = slot.shaped;
   if (p.numel() == 0) return;
   Tensor& m = state(slot, "momentum");
   const Tensor m_next = write(m, m + number(1 - options_.momentum, m) * (gradient - m));
@@ -98,7 +98,7 @@ void Muon::update_slot(Slot& slot, const Tensor& gradient) {
   const double shape_factor =
       options_.match_adam ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
   const Tensor start = decay(slot, options_.weight_decay) != 0 ? keep(slot, options_.weight_decay) * p : p;
-  write(p, start - rate(slot) * (shape_factor * nearly_orthogonal(direction, options_.iterations)));
+  write_parameter(slot, start - rate(slot) * (shape_factor * nearly_orthogonal(direction, options_.iterations)));
 }
 
 }  // namespace heddle::nn

@@ -102,23 +102,22 @@ void Optimizer::place_parameters() {
   }
 }
 
-std::vector<Optimizer::State> Optimizer::like(const Tensor& parameter, std::initializer_list<const char*> names) {
+std::vector<Optimizer::State> Optimizer::like(const Shape& shape, std::initializer_list<const char*> names) {
   std::vector<State> states;
-  for (const char* name : names) states.push_back({name, parameter.shape(), 0});
+  for (const char* name : names) states.push_back({name, shape, 0});
   return states;
 }
 
-bool Optimizer::is_packed(const Tensor& parameter) const {
-  return states_ == StateType::bits8 && parameter.numel() >= least_packed_state;
+bool Optimizer::is_packed(const Shape& shape) const {
+  return states_ == StateType::bits8 && shape.numel() >= least_packed_state;
 }
 
-std::vector<Optimizer::State> Optimizer::of_moments(const Tensor& parameter,
-                                                    std::initializer_list<Moment> moments) const {
+std::vector<Optimizer::State> Optimizer::of_moments(const Shape& shape, std::initializer_list<Moment> moments) const {
   std::vector<State> states;
-  const int64_t blocks = (parameter.numel() + state_block - 1) / state_block;
+  const int64_t blocks = (shape.numel() + state_block - 1) / state_block;
   for (const Moment& moment : moments) {
-    if (!is_packed(parameter)) {
-      states.push_back({moment.name, parameter.shape(), 0});
+    if (!is_packed(shape)) {
+      states.push_back({moment.name, shape, 0});
       continue;
     }
     states.push_back({codes_of(moment.name), {blocks, state_block}, 0, true});
@@ -151,17 +150,15 @@ void Optimizer::set_group(const std::vector<Tensor>& of, const GroupOptions& opt
     throw ValueError(fmt::format("[{}] the group's weight_decay is {}; it must be finite and not negative", name_,
                                  *options.weight_decay));
   }
-  std::vector<Slot*> found;
-  for (const Tensor& tensor : of) {
-    const auto slot = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
-      return tensor.defined() && s.parameter.impl() == tensor.impl();
-    });
-    if (slot == slots_.end())
-      throw ValueError(
-          fmt::format("[{}] tensor {} of the group is no parameter of this optimizer", name_, found.size()));
-    found.push_back(&*slot);
+  const auto is_same = [](const Tensor& a, const Tensor& b) { return a.defined() && a.impl() == b.impl(); };
+  for (size_t i = 0; i < of.size(); ++i) {
+    if (std::ranges::none_of(parameters_, [&](const Tensor& parameter) { return is_same(of[i], parameter); }))
+      throw ValueError(fmt::format("[{}] tensor {} of the group is no parameter of this optimizer", name_, i));
   }
-  for (Slot* slot : found) slot->group = options;
+  for (Slot& slot : slots_) {
+    if (std::ranges::any_of(of, [&](const Tensor& tensor) { return is_same(tensor, slot.parameter); }))
+      slot.group = options;
+  }
   trace::host_state_changed();
 }
 
@@ -177,7 +174,7 @@ void Optimizer::make_states(std::vector<Slot*> slots) const {
   std::map<std::pair<DeviceContext*, std::string>, std::vector<Missing>> missing;
   for (Slot* slot : slots) {
     DeviceContext* device = &slot->parameter.device();
-    for (State& state : states_of(slot->parameter)) {
+    for (State& state : states_of(shape_of(*slot))) {
       const auto known = slot->tensors.find(state.name);
       if (known != slot->tensors.end() && &known->second.device() == device) continue;
       const DType dtype = state.is_codes ? DType::u8 : state_dtype(slot->parameter.dtype());
@@ -217,6 +214,7 @@ void Optimizer::update(Caller caller) {
   const CallerScope scope(caller);
   const NoGradScope no_grad;
   const AutocastScope autocast = AutocastScope::off();
+  if (keeps_shards_) throw ValueError(fmt::format("[{}] it keeps shards; update_shards() updates them", name_));
   std::vector<Slot*> slots;
   for (Slot& slot : slots_) {
     if (slot.parameter.grad().defined()) slots.push_back(&slot);
@@ -231,14 +229,19 @@ void Optimizer::update(Caller caller) {
   // The largest come last: what is unpacked of them needs memory when the gradients of the others are gone.
   if (states_ == StateType::bits8)
     std::ranges::stable_sort(slots, {}, [](const Slot* slot) { return slot->parameter.numel(); });
-  for (Slot* slot : slots) {
-    const bool packed = is_packed(slot->parameter);
-    const Tensor given = slot->parameter.grad().to(state_dtype(slot->parameter.dtype()));
-    const Tensor gradient = packed ? in_blocks(given) : given;
-    slot->shaped = packed ? in_blocks(slot->parameter) : slot->parameter;
-    update_slot(*slot, scale_.defined() ? gradient * spread(scale_, gradient) : gradient);
-    slot->shaped = Tensor();  // a held tensor would be a result of the step
-  }
+  for (Slot* slot : slots) record_update(*slot, slot->parameter, slot->parameter.grad());
+  end_update();
+}
+
+void Optimizer::record_update(Slot& slot, const Tensor& elements, const Tensor& gradient) {
+  const bool packed = is_packed(elements.shape());
+  const Tensor wide = gradient.to(state_dtype(slot.parameter.dtype())), given = packed ? in_blocks(wide) : wide;
+  slot.shaped = packed ? in_blocks(elements) : elements;
+  update_slot(slot, scale_.defined() ? given * spread(scale_, given) : given);
+  slot.shaped = Tensor();  // a held tensor would be a result of the step
+}
+
+void Optimizer::end_update() {
   if (loss_scale_ && finite_.defined()) loss_scale_->update(finite_);
   shared_->spread.clear();  // held tensors would be results of the step
   shared_->varying.clear();
@@ -261,7 +264,7 @@ void Optimizer::count_step(const std::vector<Slot*>& slots) {
   const auto count = [this, slots] {
     int64_t update = 0;
     for (Slot* slot : slots) update = std::max(update, ++slot->steps);
-    if (schedule_) lr_ = checked_lr(schedule_(update));
+    if (schedule_ && update > 0) lr_ = checked_lr(schedule_(update));
   };
   trace::effect(count);
   count();
@@ -289,7 +292,12 @@ void Optimizer::measure_gradients(const std::vector<Slot*>& slots) {
   if ((!clip_norm_ && !loss_scale_) || slots.empty()) return;
   std::vector<Tensor> gradients;
   for (const Slot* slot : slots) gradients.push_back(slot->parameter.grad());
-  norm_ = global_norm(gradients);
+  take_norm(global_norm(gradients));
+}
+
+// Of all gradients, as they are.
+void Optimizer::take_norm(const Tensor& norm) {
+  norm_ = norm;
   if (loss_scale_) norm_ = norm_ * (scale_ = loss_scale_->inverse());
   finite_ = norm_ < std::numeric_limits<double>::infinity();
   if (!clip_norm_) return;
@@ -304,6 +312,17 @@ Tensor Optimizer::write(Tensor& target, const Tensor& value) {
   if (scale_.defined()) next = where(spread(finite_, next), next, blocks ? in_blocks(target) : target);
   target.assign(blocks ? out_of_blocks(next, target.shape()) : next);
   return next;
+}
+
+void Optimizer::write_parameter(Slot& slot, const Tensor& value) {
+  if (!slot.shard) {
+    write(slot.parameter, value);
+    return;
+  }
+  const Tensor rounded = value.to(slot.parameter.dtype());
+  const Tensor next = scale_.defined() ? where(spread(finite_, rounded), rounded, slot.shaped) : rounded;
+  const Shape shape = shape_of(slot);
+  slot.updated = next.shape() == shape ? next : out_of_blocks(next, shape);
 }
 
 // Slots live as long as the optimizer, or until load_state_dict() or set_group() makes compiled functions look again.
@@ -386,7 +405,7 @@ void Optimizer::load_state_dict(const StateDict& given) {
     const auto steps = left.extract(fmt::format("{}.step", i));
     if (steps.empty()) continue;  // never stepped
     slot.steps = count_of_updates(name_.c_str(), steps.mapped());
-    for (const State& state : states_of(slot.parameter)) {
+    for (const State& state : states_of(shape_of(slot))) {
       const auto found = left.extract(fmt::format("{}.{}", i, state.name));
       if (found.empty()) {
         missing.push_back(fmt::format("{}.{}", i, state.name));

@@ -18,6 +18,10 @@
 //
 // Parameters that need other numbers than the rest are a group:
 //   optimizer.set_group({norm.weight, norm.bias}, {.weight_decay = 0});
+//
+// Of several processes with the same parameters each may keep the states of some elements only (ZeRO; Rajbhandari et
+// al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", sections 5.1 and 5.2): keep_shards()
+// says which, and update_shards() takes their gradients and gives their new values, which are the caller's to spread.
 // Errors: ValueError for impossible hyperparameters and for no parameters at all, DTypeError for states in 8 bits of
 // f64 parameters; GradError for an update when no parameter has, or ever had, a gradient. Thread safety: none.
 #pragma once
@@ -45,6 +49,13 @@ enum class StateType : uint8_t { f32, bits8 };
 struct GroupOptions {
   double lr_scale = 1;                      // times the optimizer's learning rate, whatever the schedule says
   std::optional<double> weight_decay = {};  // instead of the optimizer's
+};
+
+// Elements [begin, end) of a parameter in row-major order, by its place among the optimizer's parameters.
+struct Shard {
+  size_t parameter = 0;
+  int64_t begin = 0, end = 0;
+  bool operator==(const Shard&) const = default;
 };
 
 class Optimizer {
@@ -88,6 +99,23 @@ class Optimizer {
   // update neither clipped nor scaled.
   Tensor last_norm() const { return norm_; }
 
+  // Whether each element is updated by its own gradient and state alone: then shards may begin and end anywhere.
+  virtual bool is_elementwise() const { return states_ == StateType::f32; }
+  // From now on there are states of these shards alone, update_shards() takes the place of update(), and what
+  // state_dict() says of the n-th parameter it says of the n-th shard, whose states have its elements as their shape,
+  // or, of a whole parameter, that one's. An optimizer that is not elementwise takes whole parameters. There may be no
+  // shards. ValueError for a shard that is none of a parameter, or not a whole one where it has to be, and behind the
+  // first update.
+  void keep_shards(const std::vector<Shard>& shards);
+  const std::vector<Shard>& shards() const { return shards_; }
+  // Records the update of shards; parameters stay as they are. `gradients`: by shard, its elements (count) or, of a
+  // whole parameter, its shape; one that is undefined leaves its shard out. `norm`: of all gradients of all shards
+  // everywhere, f32 of rank 0, still with the loss's scale; may be undefined without a norm to clip at and a loss
+  // scale. Gives the new elements in the shape of the gradient; undefined for what was left out. ValueError for another
+  // number of gradients.
+  std::vector<Tensor> update_shards(const std::vector<Tensor>& gradients, const Tensor& norm = {},
+                                    Caller caller = Caller::current());
+
   // The live state tensors (shared, not copied) by "<parameter index>.<name>" ("0.m", "0.v", "0.step"); step counts are
   // i64 scalars. Parameters not yet stepped have none.
   StateDict state_dict() const;
@@ -116,23 +144,28 @@ class Optimizer {
     Tensor parameter;
     GroupOptions group;
     int64_t steps = 0;                      // updates so far
-    Tensor shaped = {};                     // of this update: the parameter, in blocks where its states are packed
+    std::optional<Shard> shard = {};        // none: all of it, which is updated in place
+    Tensor shaped = {};                     // of this update: the elements, in blocks where their states are packed
+    Tensor updated = {};                    // of this update: the shard's new elements
     const DeviceContext* placed = nullptr;  // where place_parameters() last saw the parameter
     std::map<std::string, Tensor> tensors;
   };
   // Records the update of one parameter; slot.steps is the count including this one. The gradient is in the state's
   // dtype, and clipped; with moments it is of the shape of slot.shaped.
   virtual void update_slot(Slot& slot, const Tensor& gradient) = 0;
-  virtual std::vector<State> states_of(const Tensor& parameter) const = 0;
-  // States of the parameter's shape that begin as zeros.
-  static std::vector<State> like(const Tensor& parameter, std::initializer_list<const char*> names);
+  // `shape`: of the parameter, or (n) of elements of it.
+  virtual std::vector<State> states_of(const Shape& shape) const = 0;
+  // States of that shape that begin as zeros.
+  static std::vector<State> like(const Shape& shape, std::initializer_list<const char*> names);
   // The state tensor of that name; update() has made it.
   static Tensor& state(Slot& slot, const std::string& name);
-  std::vector<State> of_moments(const Tensor& parameter, std::initializer_list<Moment> moments) const;
+  std::vector<State> of_moments(const Shape& shape, std::initializer_list<Moment> moments) const;
   // The moment's elements in the shape of slot.shaped.
   static Tensor read(const Slot& slot, const Moment& moment);
   // write(), of a moment; what is returned is not rounded yet.
   Tensor write(Slot& slot, const Moment& moment, const Tensor& value);
+  // The new elements of the slot's parameter, in the shape of slot.shaped: assigned, or given to update_shards().
+  void write_parameter(Slot& slot, const Tensor& value);
   // The weight decay of the slot's group; `otherwise` where it has none of its own.
   static double decay(const Slot& slot, double otherwise);
   // The learning rate of the slot's group.
@@ -153,17 +186,25 @@ class Optimizer {
 
  private:
   double checked_lr(double lr) const;
-  bool is_packed(const Tensor& parameter) const;
+  bool is_packed(const Shape& shape) const;
+  static Shape shape_of(const Slot& slot);
+  static Tensor elements_of(const Slot& slot);
+  Shard checked(const Shard& shard) const;
   [[noreturn]] void throw_without_gradients() const;
   void count_step(const std::vector<Slot*>& slots);
   void measure_gradients(const std::vector<Slot*>& slots);
+  void take_norm(const Tensor& norm);
+  void record_update(Slot& slot, const Tensor& elements, const Tensor& gradient);
+  void end_update();
   void place_parameters();
   void make_states(std::vector<Slot*> slots) const;
   static std::vector<uint8_t> filled(const State& state, DType dtype);
   Tensor loaded_state(const Slot& slot, const State& state, const std::string& key, const Tensor& given) const;
 
   std::vector<Tensor> parameters_;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;  // by parameter, or by shard
+  std::vector<Shard> shards_;
+  bool keeps_shards_ = false;
   double lr_;
   Callable<double(int64_t)> schedule_;
   std::string name_;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,108 +15,54 @@
 #include "heddle/core/base/parse_number.h"
 #include "heddle/core/base/path.h"
 #include "heddle/io/atomic_file.h"
+#include "heddle/train/checked_file.h"
+#include "heddle/train/prefix.h"
+#include "heddle/train/sharded_checkpoint.h"
 
 namespace heddle::train {
 namespace {
 
 constexpr std::string_view prefix = "step-", suffix = ".safetensors";
-// Entries of the metadata: one for each tensor, and one for all that is not an element of a tensor.
-constexpr std::string_view tensor_crc = "crc32.", header_crc = "crc32";
 constexpr const char* score_key = "score";
 
-std::string crc_of(const void* data, size_t bytes) {
-  return fmt::format("{:08x}", ::crc32_z(0, static_cast<const Bytef*>(data), bytes));
+WholeCheckpoint read_whole(const std::string& path, States states) {
+  WholeCheckpoint whole{read_checked(path).file, {}};
+  join_shards(path, whole, states != States::left_out);
+  return whole;
 }
 
-// Everything that a file says beside the elements, in one text. Lengths stand before names, so that no two files have
-// the same text.
-std::string header_text(const TensorBytesMap& tensors, const Metadata& metadata) {
-  std::string text;
-  for (const auto& [key, value] : metadata) {
-    if (key != header_crc) text += fmt::format("{}:{}={}:{};", key.size(), key, value.size(), value);
+// What is asked for goes to the device, and the rest is kept where that is asked for.
+Checkpoint taken(WholeCheckpoint whole, DeviceContext* device, States states) {
+  Checkpoint checkpoint{{}, std::move(whole.file.metadata), nullptr};
+  SafetensorsBytes chosen;
+  for (const auto& [name, tensor] : whole.file.tensors) {
+    if (states == States::on_device || !name.starts_with(optimizer_prefix)) chosen.tensors.emplace(name, tensor);
   }
-  for (const auto& [name, tensor] : tensors)
-    text += fmt::format("{}:{} {} {};", name.size(), name, name_of(tensor.dtype), tensor.shape.str());
-  return text;
-}
-
-void add_checksums(const TensorBytesMap& tensors, Metadata& metadata) {
-  for (const auto& [name, tensor] : tensors)
-    metadata[std::string(tensor_crc) + name] = crc_of(tensor.bytes.data(), tensor.bytes.size());
-  const std::string text = header_text(tensors, metadata);
-  metadata[std::string(header_crc)] = crc_of(text.data(), text.size());
-}
-
-// What is left of the metadata is the caller's own.
-void check_and_strip(const std::string& path, const TensorBytesMap& tensors, Metadata& metadata) {
-  const auto expect = [&](const std::string& key, const std::string& found, const std::string& what) {
-    const auto stored = metadata.find(key);
-    if (stored == metadata.end())
-      throw IoError(
-          fmt::format("[checkpoint] {}: {} has no checksum; not a checkpoint of heddle train, or damaged", path, what));
-    if (stored->second != found)
-      throw IoError(fmt::format("[checkpoint] {}: {} does not match its checksum; the file is damaged", path, what));
-  };
-  const std::string text = header_text(tensors, metadata);
-  expect(std::string(header_crc), crc_of(text.data(), text.size()), "its header");
-  for (const auto& [name, tensor] : tensors) {
-    const std::string key = std::string(tensor_crc) + name;
-    expect(key, crc_of(tensor.bytes.data(), tensor.bytes.size()), fmt::format("tensor '{}'", name));
-    metadata.erase(key);
-  }
-  metadata.erase(std::string(header_crc));
-}
-
-SafetensorsBytes read_checked(const std::string& path) {
-  SafetensorsBytes file = read_safetensors(path);
-  check_and_strip(path, file.tensors, file.metadata);
-  return file;
+  checkpoint.tensors = chosen.upload(device);
+  if (states == States::on_host) checkpoint.bytes = std::make_shared<const WholeCheckpoint>(std::move(whole));
+  return checkpoint;
 }
 
 struct Whole {
   int64_t step = 0;
   std::string path;
-  SafetensorsBytes file;
+  WholeCheckpoint file;
 };
 
 // The newest of a folder's files of these steps (ascending) that is whole; what is wrong with newer ones is added to
 // `broken`.
-std::optional<Whole> newest_whole(const std::string& folder, std::vector<int64_t> steps,
+std::optional<Whole> newest_whole(const std::string& folder, std::vector<int64_t> steps, States states,
                                   std::vector<std::string>& broken) {
   for (; !steps.empty(); steps.pop_back()) {
     const std::string path = checkpoint_path(folder, steps.back());
     try {
-      return Whole{steps.back(), path, read_checked(path)};
+      return Whole{steps.back(), path, read_whole(path, states)};
     } catch (const IoError& error) {
       broken.emplace_back(error.what());
     }
   }
   return std::nullopt;
 }
-
-// Values of tensors on the host, as they were when it was made.
-struct Snapshot {
-  std::vector<std::vector<uint8_t>> contents;
-  TensorBytesMap tensors;
-  Metadata metadata;
-
-  Snapshot(Snapshot&&) = default;  // a copy's views would point into the original
-  explicit Snapshot(const Checkpoint& checkpoint) : metadata(checkpoint.metadata) {
-    for (const auto& [key, value] : metadata) {
-      if (key == header_crc || key.starts_with(tensor_crc))
-        throw ValueError(fmt::format("[checkpoint] metadata '{}' is a checksum's name; give it another", key));
-    }
-    for (const auto& [name, tensor] : checkpoint.tensors) {
-      if (!tensor.defined()) throw ValueError(fmt::format("[checkpoint] tensor '{}' is not defined", name));
-      contents.push_back(tensor.to_bytes());
-      tensors.emplace(name, TensorBytes{tensor.dtype(), tensor.shape(), contents.back()});
-    }
-  }
-  void write(const std::string& path) {
-    add_checksums(tensors, metadata);
-    write_safetensors(path, tensors, metadata);
-  }
-};
 
 std::optional<int64_t> step_of(std::string_view name) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
@@ -149,10 +94,11 @@ CheckpointWriter::CheckpointWriter(const std::string& folder, const CheckpointOp
   if (options.keep_last < 1)
     throw ValueError(fmt::format("[checkpoint] keep_last is {}, expected at least 1", options.keep_last));
   require_writable_folder(folder);
-  remove_unfinished(folder, [](std::string_view name) { return step_of(name).has_value(); });
+  remove_unfinished(folder, [](std::string_view name) { return step_of(name) || step_of(checkpoint_of_shard(name)); });
+  remove_lost_shards();
   for (const int64_t step : checkpoint_steps(folder)) {
     try {
-      kept_.push_back({step, score_in(read_checked(checkpoint_path(folder, step)).metadata)});
+      kept_.push_back({step, score_in(read_whole(checkpoint_path(folder, step), States::on_host).file.metadata)});
     } catch (const IoError&) {  // never the best one, nor one of the last
     }
   }
@@ -171,8 +117,8 @@ std::string CheckpointWriter::save(int64_t step, const Checkpoint& checkpoint, s
   wait();
   if (score && !std::isfinite(*score)) score.reset();
   const std::string path = checkpoint_path(folder_, step);
-  const auto snapshot = std::make_shared<Snapshot>(checkpoint);
-  if (score) snapshot->metadata[score_key] = fmt::format("{}", *score);
+  const auto snapshot = std::make_shared<Snapshot>(checkpoint.tensors, checkpoint.metadata);
+  if (score) snapshot->add(score_key, fmt::format("{}", *score));
   const auto write = [this, step, score, path, snapshot] {
     try {
       snapshot->write(path);
@@ -202,6 +148,18 @@ void CheckpointWriter::remove_old() {
     if (abandoned || (step < first_kept && step != best_step)) fs::remove(checkpoint_path(folder_, step), ignored);
   }
   std::erase_if(kept_, [&](const Kept& kept) { return kept.step < first_kept && kept.step != best_step; });
+  remove_lost_shards();
+}
+
+// Of checkpoints that went, or that no file ever came to name.
+void CheckpointWriter::remove_lost_shards() const {
+  const std::vector<std::string> names = files_of(folder_);
+  for (const std::string& name : names) {
+    const std::string whole = checkpoint_of_shard(name);
+    if (!step_of(whole) || std::ranges::find(names, whole) != names.end()) continue;
+    std::error_code ignored;
+    fs::remove(fs::path(folder_) / name, ignored);
+  }
 }
 
 std::string checkpoint_path(const std::string& folder, int64_t step) {
@@ -218,12 +176,18 @@ std::vector<int64_t> checkpoint_steps(const std::string& folder) {
   return steps;
 }
 
-void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) { Snapshot(checkpoint).write(path); }
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  Snapshot(checkpoint.tensors, checkpoint.metadata).write(path);
+}
 
-Checkpoint load_checkpoint(const std::string& path, DeviceContext* device) {
+const TensorBytesMap& Checkpoint::on_host() const {
+  static const TensorBytesMap none;
+  return bytes ? bytes->file.tensors : none;
+}
+
+Checkpoint load_checkpoint(const std::string& path, DeviceContext* device, States states) {
   try {
-    SafetensorsBytes file = read_checked(path);
-    return {file.upload(device), std::move(file.metadata)};
+    return taken(read_whole(path, states), device, states);
   } catch (const IoError& error) {
     const fs::path name(path);
     const std::string folder = name.parent_path().string();
@@ -231,17 +195,18 @@ Checkpoint load_checkpoint(const std::string& path, DeviceContext* device) {
     std::vector<int64_t> steps = own ? checkpoint_steps(folder) : std::vector<int64_t>();
     std::erase_if(steps, [&](int64_t step) { return step >= *own; });
     std::vector<std::string> broken;
-    if (const auto older = newest_whole(folder, std::move(steps), broken))
+    if (const auto older = newest_whole(folder, std::move(steps), states, broken))
       throw IoError(fmt::format("{}; the one before it is whole: {}", error.what(), older->path));
     throw;
   }
 }
 
-std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder, DeviceContext* device) {
+std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder, DeviceContext* device,
+                                                       States states) {
   std::vector<std::string> broken;
-  if (auto whole = newest_whole(folder, checkpoint_steps(folder), broken)) {
-    return LatestCheckpoint{
-        whole->step, whole->path, {whole->file.upload(device), std::move(whole->file.metadata)}, std::move(broken)};
+  if (auto whole = newest_whole(folder, checkpoint_steps(folder), states, broken)) {
+    return LatestCheckpoint{whole->step, whole->path, taken(std::move(whole->file), device, states),
+                            std::move(broken)};
   }
   if (!broken.empty())
     throw IoError(fmt::format("[checkpoint] {}: no checkpoint is whole: {}", folder, fmt::join(broken, "; ")));
@@ -252,13 +217,13 @@ std::optional<LatestCheckpoint> load_best_checkpoint(const std::string& folder, 
   std::optional<Whole> best;
   std::vector<std::string> broken;
   for (const int64_t step : checkpoint_steps(folder)) {
-    std::optional<Whole> whole = newest_whole(folder, {step}, broken);
-    const std::optional<double> score = whole ? score_in(whole->file.metadata) : std::nullopt;
-    if (score && (!best || *score < *score_in(best->file.metadata))) best = std::move(whole);
+    std::optional<Whole> whole = newest_whole(folder, {step}, States::left_out, broken);
+    const std::optional<double> score = whole ? score_in(whole->file.file.metadata) : std::nullopt;
+    if (score && (!best || *score < *score_in(best->file.file.metadata))) best = std::move(whole);
   }
   if (!best) return std::nullopt;
-  return LatestCheckpoint{
-      best->step, best->path, {best->file.upload(device), std::move(best->file.metadata)}, std::move(broken)};
+  return LatestCheckpoint{best->step, best->path, taken(std::move(best->file), device, States::left_out),
+                          std::move(broken)};
 }
 
 }  // namespace heddle::train

@@ -1,4 +1,5 @@
-// Checkpoints of a run: tensors and strings in one safetensors file under checksums, written beside training.
+// Checkpoints of a run: tensors and strings in one safetensors file under checksums, written beside training. States of
+// optimizers that ranks share stand in files beside it, which it names (train/sharded_checkpoint.h).
 //
 // Purpose: whatever happens to the process or the disk, a run can be gone on with from the newest file that is whole.
 // Names: step-00001234.safetensors. Invariants: a file has its name only when all of it is on the disk; every tensor,
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,10 +23,18 @@
 
 namespace heddle::train {
 
+struct WholeCheckpoint;
+
 struct Checkpoint {
   TensorMap tensors;
   Metadata metadata;  // no key `crc32` and none that begins with `crc32.`: the file keeps its checksums there
+  std::shared_ptr<const WholeCheckpoint> bytes = {};
+  // All tensors of the file, where it was read with States::on_host; otherwise none.
+  const TensorBytesMap& on_host() const;
 };
+
+// Where states of optimizers go that are read: all the rest goes to the device.
+enum class States : uint8_t { on_device, on_host, left_out };
 
 struct CheckpointOptions {
   int64_t keep_last = 3;
@@ -54,6 +64,7 @@ class CheckpointWriter {
     std::optional<double> score;
   };
   void remove_old();
+  void remove_lost_shards() const;
 
   std::string folder_;
   CheckpointOptions options_;
@@ -69,7 +80,8 @@ std::vector<int64_t> checkpoint_steps(const std::string& folder);
 // One file, at once, on this thread.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // Reads and checks a file. The error for a damaged one names the newest whole one beside it that is older.
-Checkpoint load_checkpoint(const std::string& path, DeviceContext* device = nullptr);
+Checkpoint load_checkpoint(const std::string& path, DeviceContext* device = nullptr,
+                           States states = States::on_device);
 
 struct LatestCheckpoint {
   int64_t step = 0;
@@ -78,9 +90,11 @@ struct LatestCheckpoint {
   std::vector<std::string> broken;  // what is wrong with newer ones, the newest first
 };
 // The newest whole one of a folder; nothing where there is none at all. IoError when all are broken, naming each.
-std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder, DeviceContext* device = nullptr);
+std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder, DeviceContext* device = nullptr,
+                                                       States states = States::on_device);
 
-// Of the whole files of a folder the one with the lowest score; nothing where none has one.
+// Of the whole files of a folder the one with the lowest score, without states of optimizers; nothing where none has
+// one.
 std::optional<LatestCheckpoint> load_best_checkpoint(const std::string& folder, DeviceContext* device = nullptr);
 
 }  // namespace heddle::train

@@ -11,11 +11,11 @@ namespace {
 
 Checkpoint read(const std::string& path, DeviceContext& device, std::string& found) {
   found = path;
-  if (!fs::is_directory(path)) return load_checkpoint(path, &device);
+  if (!fs::is_directory(path)) return load_checkpoint(path, &device, States::left_out);
   const fs::path folder(path);
   found = (folder / "model.safetensors").string();
   if (fs::exists(found)) return load_checkpoint(found, &device);
-  std::optional<LatestCheckpoint> latest = load_latest_checkpoint((folder / "checkpoints").string(), &device);
+  std::optional<LatestCheckpoint> latest = load_latest_checkpoint((folder / "checkpoints").string(), &device, States::left_out);
   if (!latest)
     throw IoError(fmt::format("[model] {}: a folder without model.safetensors and without checkpoints", path));
   found = latest->path;

@@ -10,6 +10,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/nn/clip.h"
+#include "heddle/train/optimizer_prefixes.h"
 #include "heddle/train/prefix.h"
 
 namespace heddle::train {
@@ -142,9 +143,6 @@ const auto& entry(const Table& table, const char* what, const std::string& name)
   throw ValueError(fmt::format("[train] unknown {} '{}'; known: {}", what, name, fmt::join(names, ", ")));
 }
 
-constexpr std::string_view second_prefix = "rest.",
-                           scale_prefix = "loss_scale.";  // of the states of the second optimizer and of the loss scale
-
 }  // namespace
 
 nn::Schedule make_schedule(const Config& c, int64_t steps, const std::shared_ptr<nn::Plateau>& plateau) {
@@ -158,7 +156,10 @@ nn::Schedule make_schedule(const Config& c, int64_t steps, const std::shared_ptr
 }
 
 Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule, DeviceContext& device)
-    : parameters_(task.model().parameters()), clip_norm_(c.training.clip_norm), clip_value_(c.training.clip_value) {
+    : parameters_(task.model().parameters()),
+      device_(device),
+      clip_norm_(c.training.clip_norm),
+      clip_value_(c.training.clip_value) {
   const Maker maker = entry(optimizers(), "optimizer", c.optimizer.name);
   Parameters first, rest;
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -200,8 +201,8 @@ void Optimizers::zero_grad() {
 }
 
 nn::StateDict Optimizers::state_dict() const {
-  nn::StateDict state = all_.front()->state_dict();
-  if (all_.size() > 1) add_with_prefix(state, second_prefix, all_.back()->state_dict());
+  nn::StateDict state = keeps_shards_ ? nn::StateDict() : all_.front()->state_dict();
+  if (all_.size() > 1 && !keeps_shards_) add_with_prefix(state, second_prefix, all_.back()->state_dict());
   if (scale_) add_with_prefix(state, scale_prefix, scale_->state_dict());
   return state;
 }

@@ -55,6 +55,20 @@ distributed::Ticket Replicas::begin_sum(std::span<float> values) {
 
 void Replicas::sum(std::vector<float>& values) { wait(begin_sum(values)); }
 
+distributed::Ticket Replicas::reduce_parts(std::vector<float>& values, const std::vector<int64_t>& sizes) {
+  return all_.reduce_scatter(values.data(), DType::f32, sizes);
+}
+
+distributed::Ticket Replicas::gather_parts(std::vector<float>& values, const std::vector<int64_t>& sizes) {
+  return all_.all_gather(values.data(), DType::f32, sizes);
+}
+
+std::vector<int64_t> Replicas::gather(const std::vector<int64_t>& mine) {
+  std::vector<int64_t> all(mine.size() * static_cast<size_t>(size()));
+  wait(all_.all_gather(mine.data(), all.data(), DType::i64, Shape{static_cast<int64_t>(mine.size())}));
+  return all;
+}
+
 void Replicas::take_first(std::vector<float>& values) {
   wait(all_.broadcast(values.data(), DType::f32, Shape{static_cast<int64_t>(values.size())}, 0));
 }
@@ -68,6 +82,13 @@ uint64_t Replicas::of_first(uint64_t value) {
   auto bits = static_cast<int64_t>(value);
   wait(all_.broadcast(&bits, DType::i64, Shape(), 0));
   return static_cast<uint64_t>(bits);
+}
+
+std::string Replicas::of_first(const std::string& text) {
+  std::string same(of_first(uint64_t{text.size()}), '\0');
+  if (leads()) same = text;
+  wait(all_.broadcast(same.data(), DType::u8, Shape{static_cast<int64_t>(same.size())}, 0));
+  return same;
 }
 
 bool Replicas::any(bool mine) {

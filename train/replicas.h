@@ -40,10 +40,17 @@ class Replicas {
   // The same under way, for wait(): the values stay where they are until then. Sums of several lists go side by side.
   distributed::Ticket begin_sum(std::span<float> values);
   void wait(const distributed::Ticket& ticket);
+  // Parts of ranks lie behind each other, as many values as `sizes` says: each rank gets the sums of its own part, in
+  // its place, and all parts from who has them. The values stay where they are until wait().
+  distributed::Ticket reduce_parts(std::vector<float>& values, const std::vector<int64_t>& sizes);
+  distributed::Ticket gather_parts(std::vector<float>& values, const std::vector<int64_t>& sizes);
+  // As many numbers of each rank, in the order of ranks.
+  std::vector<int64_t> gather(const std::vector<int64_t>& mine);
   // Each value becomes the first rank's.
   void take_first(std::vector<float>& values);
   double of_first(double value);
   uint64_t of_first(uint64_t value);
+  std::string of_first(const std::string& text);
   // Until the first rank has gone or, past the world's limit, fails: for a rank that came to the same end, of which the
   // first one speaks.
   void wait_for_first() { (void)of_first(0.0); }

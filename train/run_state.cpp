@@ -16,7 +16,7 @@
 namespace heddle::train {
 namespace {
 
-constexpr std::string_view model_prefix = "model.", optimizer_prefix = "optimizer.", average_prefix = "average.";
+constexpr std::string_view model_prefix = "model.", average_prefix = "average.";
 
 // What must be the same for a resumed run to repeat the losses of an uninterrupted one.
 Metadata identity(const RunState& state, const Config& c) {
@@ -113,7 +113,10 @@ Place restore(const Checkpoint& file, const std::string& path, const RunState& s
   const auto seed = reader.number<uint64_t>("random.seed"), offset = reader.number<uint64_t>("random.offset");
   const nn::Plateau::State plateau = state.plateau != nullptr ? reader.plateau() : nn::Plateau::State();
   restore_weights(file, state);
-  state.optimizers.load_state_dict(with_prefix(file.tensors, optimizer_prefix));
+  if (state.optimizers.keeps_shards())
+    state.optimizers.load_shards(with_prefix(file.on_host(), optimizer_prefix));
+  else
+    state.optimizers.load_state_dict(with_prefix(file.tensors, optimizer_prefix));
   default_generator().seed = seed;
   default_generator().offset = offset;
   if (state.plateau != nullptr) state.plateau->set_state(plateau);

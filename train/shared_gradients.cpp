@@ -5,6 +5,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/train/flat_list.h"
 
 namespace heddle::train {
 namespace {
@@ -12,14 +13,6 @@ namespace {
 // A list that is sent while others are computed costs a submission and a call more. Of a large model it has more, so
 // that there are not many.
 constexpr int64_t least_list_bytes = 512 << 10, most_lists = 16;
-
-std::vector<Tensor> floating_buffers(const nn::Module& model) {
-  std::vector<Tensor> found;
-  for (const auto& [name, buffer] : model.named_buffers()) {
-    if (is_float(buffer.dtype())) found.push_back(buffer);
-  }
-  return found;
-}
 
 std::vector<Tensor> floating_weights(const nn::Module& model) {
   std::vector<Tensor> found = model.parameters();
@@ -33,23 +26,6 @@ int64_t numbers_of(const std::vector<Tensor>& tensors) {
   for (const Tensor& tensor : tensors) count += tensor.numel();
   return count;
 }
-
-Tensor flat(const Tensor& x) { return reshape(x.to(DType::f32), Shape{x.numel()}); }
-
-// Values of a list, from its beginning on.
-class ListReader {
- public:
-  explicit ListReader(const Tensor& list) : list_(list) {}
-  Tensor next(const Shape& shape, DType dtype) {
-    const int64_t from = at_;
-    at_ += shape.numel();
-    return reshape(slice(list_, 0, {.start = from, .stop = at_}), shape).to(dtype);
-  }
-
- private:
-  const Tensor& list_;
-  int64_t at_ = 0;
-};
 
 }  // namespace
 

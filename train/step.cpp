@@ -41,6 +41,8 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
           compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); },
                   {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {
   if (replicas != nullptr && !replicas->alone()) shared_.emplace(task.model(), config, device, *replicas, parts());
+  if (shares_states(config, replicas))
+    sharded_.emplace(task.model(), optimizers, config, device, *replicas, parts_of_sharded());
   if (accumulate_ == 1) figure_names_ = task.names_of_step();
   for (size_t i = 0; i < figure_names_.size(); ++i) figures_.push_back(empty_list(device));
 }
@@ -49,7 +51,9 @@ Wishes TrainingStep::submit(const std::vector<Tensor>& batch, bool keep, const W
                             const Callable<void()>& meanwhile) {
   if (keep) prepare_gradients();
   Wishes all = mine;
-  if (shared_) {
+  if (sharded_) {
+    all = sharded_->submit(batch, mine, meanwhile);
+  } else if (shared_) {
     all = shared_->submit(batch, keep ? 1 : 0, mine, meanwhile);
   } else {
     compiled_(batch, keep ? 1 : 0);
@@ -92,14 +96,15 @@ void TrainingStep::record(const std::vector<Tensor>& batch, int64_t keeping) {
 }
 
 // Averaged are the loss and the figures.
+std::vector<Tensor> TrainingStep::gradients_and_scalars(const std::vector<Tensor>& part) {
+  std::vector<Tensor> scalars = {differentiate(part)};
+  const std::vector<Tensor> figures = task_.take_figures_of_step();
+  for (size_t i = 0; i < figures_.size(); ++i) scalars.push_back(figures.at(i));
+  return scalars;
+}
+
 SharedStep::Parts TrainingStep::parts() {
-  return {.gradients =
-              [this](const std::vector<Tensor>& part) {
-                std::vector<Tensor> scalars = {differentiate(part)};
-                const std::vector<Tensor> figures = task_.take_figures_of_step();
-                for (size_t i = 0; i < figures_.size(); ++i) scalars.push_back(figures.at(i));
-                return scalars;
-              },
+  return {.gradients = [this](const std::vector<Tensor>& part) { return gradients_and_scalars(part); },
           .zero_grad = [this] { optimizers_.zero_grad(); },
           .update =
               [this](const std::vector<Tensor>& averages, int64_t keeping) {
@@ -107,9 +112,29 @@ SharedStep::Parts TrainingStep::parts() {
               }};
 }
 
-void TrainingStep::update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping) {
+ShardedStep::Parts TrainingStep::parts_of_sharded() {
+  return {.gradients = [this](const std::vector<Tensor>& part) { return gradients_and_scalars(part); },
+          .look =
+              [this](const std::vector<Tensor>& averages) {
+                look(averages.front(), {averages.begin() + 1, averages.end()});
+              },
+          .updated =
+              [this] {
+                if (clips_) keep(norms_, optimizers_.norm());
+              },
+          .gathered =
+              [this] {
+                if (average_ != nullptr) average_->update();
+              }};
+}
+
+void TrainingStep::look(const Tensor& loss, const std::vector<Tensor>& figures) {
   keep(losses_, loss);
   for (size_t i = 0; i < figures_.size(); ++i) keep(figures_[i], figures.at(i));
+}
+
+void TrainingStep::update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping) {
+  look(loss, figures);
   if (keeping != 0) keep_gradients();
   optimizers_.update();
   if (clips_) keep(norms_, optimizers_.norm());

@@ -21,6 +21,7 @@
 #include "heddle/train/optimizers.h"
 #include "heddle/train/replicas.h"
 #include "heddle/train/shared_step.h"
+#include "heddle/train/sharded_step.h"
 #include "heddle/train/task.h"
 #include "heddle/train/wishes.h"
 
@@ -71,7 +72,10 @@ class TrainingStep {
   Tensor forward(const std::vector<Tensor>& batch);
   Tensor differentiate(const std::vector<Tensor>& batch);
   void record(const std::vector<Tensor>& batch, int64_t keeping);
+  std::vector<Tensor> gradients_and_scalars(const std::vector<Tensor>& part);
   SharedStep::Parts parts();
+  ShardedStep::Parts parts_of_sharded();
+  void look(const Tensor& loss, const std::vector<Tensor>& figures);
   void update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping);
   void prepare_gradients();
   void keep_gradients();
@@ -91,6 +95,7 @@ class TrainingStep {
   std::vector<Tensor> gradients_;
   std::function<void(const std::vector<Tensor>& batch, int64_t keeping)> compiled_;
   std::optional<SharedStep> shared_;  // of several ranks
+  std::optional<ShardedStep> sharded_;  // where these share states as well; it takes the updates
 };
 
 }  // namespace heddle::train

@@ -17,6 +17,7 @@
 #include "heddle/train/early_stopping.h"
 #include "heddle/train/metrics_lines.h"
 #include "heddle/train/not_finite.h"
+#include "heddle/train/sharded_checkpoint.h"
 #include "heddle/train/tensorboard.h"
 
 namespace heddle::train {
@@ -233,11 +234,23 @@ void Trainer::State::generate_here() {
 
 // The window is closed, so every loss so far was finite.
 void Trainer::State::save_checkpoint() {
-  if (saved_at == step || folder == nullptr) return;
-  const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
-  checkpoint_path = checkpoints->save(step, checkpoint_of(run_state(), config, {step, feed.position()}), score);
+  if (saved_at == step || (folder == nullptr && shared_folder.empty())) return;
   saved_at = step;
+  const Metadata manifest = save_shards();
+  if (folder == nullptr) return;
+  const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
+  Checkpoint checkpoint = checkpoint_of(run_state(), config, {step, feed.position()});
+  checkpoint.metadata.insert(manifest.begin(), manifest.end());
+  checkpoint_path = checkpoints->save(step, checkpoint, score);
   tell([&](Callback& c) { c.on_checkpoint(self, checkpoint_path); });
+}
+
+// Of ranks that share states: what the checkpoint says of theirs. None begins while the first rank removes old files.
+Metadata Trainer::State::save_shards() {
+  if (shared_folder.empty()) return {};
+  if (checkpoints) checkpoints->wait();
+  (void)replicas.any(false);
+  return write_shards(replicas, train::checkpoint_path(shared_folder, step), step, optimizers.shard_states());
 }
 
 // The weights, and the evaluation, of the best checkpoint. The last one is on the disk before: who goes on with the
@@ -263,7 +276,8 @@ void Trainer::State::save_model() {
 }
 
 std::vector<std::string> Trainer::State::resume(const std::string& path) {
-  std::optional<LatestCheckpoint> latest = load_latest_checkpoint(RunFolder::checkpoints_of(path), &device);
+  const States states = optimizers.keeps_shards() ? States::on_host : States::on_device;
+  std::optional<LatestCheckpoint> latest = load_latest_checkpoint(RunFolder::checkpoints_of(path), &device, states);
   if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", path)};
   const Place place = restore(latest->checkpoint, latest->path, run_state(), config);
   step = place.step;
@@ -285,6 +299,8 @@ void Trainer::State::begin_with_others() {
   replicas.require_equal("checkpoints", fmt::format("{}", step));
   if (replicas.mixed()) training_step.follow_first();
   replicas.require_equal("weights", parameters_sha256(task.model()));
+  if (optimizers.keeps_shards())
+    shared_folder = replicas.of_first(folder != nullptr ? folder->checkpoints() : std::string());
   if (!replicas.leads())
     default_generator().seed = hash_combine(default_generator().seed, static_cast<uint64_t>(replicas.rank()));
 }
@@ -292,8 +308,9 @@ void Trainer::State::begin_with_others() {
 void Trainer::State::finish(bool evaluating) {
   if (!replicas.alone()) replicas.require_equal("weights after the last update", parameters_sha256(task.model()));
   model_step = step;
+  if (!is_interrupted() && evaluating && evaluated_at != step) evaluate();
+  if (!shared_folder.empty()) save_checkpoint();  // all ranks; what follows is the first one's
   if (!is_interrupted() && evaluating) {
-    if (evaluated_at != step) evaluate();
     if (config.checkpoint.use_best && folder != nullptr) take_best();
     if (replicas.leads()) test();
   }

@@ -60,6 +60,7 @@ struct Trainer::State {
   bool stopped = false;
   Wishes agreed;                // of all ranks
   std::string checkpoint_path;  // of the latest
+  std::string shared_folder;    // of checkpoints, where ranks write states of their own; empty: none
   Evaluation evaluation, tested;
   int64_t evaluated_at = -1, saved_at = -1;
   int64_t model_step = 0;  // of the weights that the run leaves
@@ -101,6 +102,7 @@ struct Trainer::State {
   void generate();
   void generate_here();
   void save_checkpoint();
+  Metadata save_shards();
   void take_best();
   void save_model();
   void finish(bool evaluating);

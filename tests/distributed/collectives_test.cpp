@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <tuple>
 #include <vector>
 
@@ -95,6 +96,48 @@ TEST_P(Collectives, ReduceScatter) {
           for (int rank = 0; rank < ranks; ++rank) sum += value(rank, place);
           ASSERT_EQ(mine.at(i), sum) << i;
           ASSERT_EQ(all.at(place), value(world.rank(), place)) << "what is read stays";
+        }
+      },
+      options);
+}
+
+// Each rank's part has a size of its own, one has nothing.
+std::vector<int64_t> sizes_of_parts(int ranks, int64_t n) {
+  std::vector<int64_t> sizes;
+  for (int rank = 0; rank < ranks; ++rank) sizes.push_back(rank == 1 ? 0 : n + 2 * rank);
+  return sizes;
+}
+
+TEST_P(Collectives, PartsOfAnySizeAreReducedInPlace) {
+  const std::vector<int64_t> sizes = sizes_of_parts(ranks, n);
+  all_ranks(
+      ranks,
+      [&](World& world) {
+        const auto whole = static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
+        const auto first = static_cast<size_t>(std::accumulate(sizes.begin(), sizes.begin() + world.rank(), int64_t{0}));
+        const size_t end = first + static_cast<size_t>(sizes[static_cast<size_t>(world.rank())]);
+        Array all = filled(dtype, whole, world.rank());
+        world.all().reduce_scatter(all.data(), dtype, sizes).wait();
+        for (size_t i = 0; i < whole; ++i) {
+          double expected = 0;
+          for (int rank = 0; rank < ranks; ++rank) expected += value(rank, i);
+          ASSERT_EQ(all.at(i), i >= first && i < end ? expected : value(world.rank(), i)) << i;
+        }
+      },
+      options);
+}
+
+TEST_P(Collectives, PartsOfAnySizeAreGatheredInPlace) {
+  const std::vector<int64_t> sizes = sizes_of_parts(ranks, n);
+  all_ranks(
+      ranks,
+      [&](World& world) {
+        const auto whole = static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
+        Array all = filled(dtype, whole, world.rank());
+        world.all().all_gather(all.data(), dtype, sizes).wait();
+        size_t i = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          for (int64_t k = 0; k < sizes[static_cast<size_t>(rank)]; ++k, ++i) ASSERT_EQ(all.at(i), value(rank, i)) << i;
         }
       },
       options);
@@ -288,6 +331,9 @@ TEST(Collective, AWorldOfOneNeedsNothing) {
   world.all().all_gather(mine, all, DType::f32, {2}).wait();
   EXPECT_EQ(all[1], 4.0f);
   world.all().reduce_scatter(all, mine, DType::f32, {2}).wait();
+  EXPECT_EQ(mine[0], 3.0f);
+  world.all().reduce_scatter(mine, DType::f32, std::vector<int64_t>{2}).wait();
+  world.all().all_gather(mine, DType::f32, std::vector<int64_t>{2}).wait();
   EXPECT_EQ(mine[0], 3.0f);
 }
 

@@ -53,6 +53,14 @@ TEST(Mismatch, NamesRanksAndCalls) {
 }
 
 // The receiver knows what was sent; the sender's values are gone already.
+TEST(Mismatch, OfSizesOfParts) {
+  const auto parts = [](std::vector<int64_t> sizes) {
+    return [sizes](Group& group, float* values) { return group.reduce_scatter(values, DType::f32, sizes); };
+  };
+  expect_mismatch(parts({4, 2, 0}), parts({2, 4, 0}),
+                  {"ranks 0 and 1: reduce_scatter sum f32 (6) in parts ", "; rank 2: reduce_scatter sum f32 (6) in "});
+}
+
 TEST(Mismatch, OfAMessage) {
   const auto errors = run_ranks(2, [](World& world) {
     float values[8] = {};
@@ -166,6 +174,17 @@ TEST(World, RefusesOptionsWithoutSense) {
   tests::expect_error<ValueError>(made({.piece_bytes = 0}), {"[world] pieces of 0 bytes"});
   tests::expect_error<ValueError>([] { LocalWorld none(0); }, {"at least one rank, not 0"});
   tests::expect_error<ValueError>([&] { local.transport(1); }, {"rank 1 is not below 1"});
+}
+
+TEST(Group, RefusesOtherSizesThanOneForEachRank) {
+  World world;
+  float values[4] = {};
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{}, {2, 2}, {-1}}) {
+    tests::expect_error<ValueError>([&] { (void)world.all().reduce_scatter(values, DType::f32, sizes); },
+                                    {"[reduce_scatter] parts of sizes [", "] for 1 ranks; each rank has one"});
+    tests::expect_error<ValueError>([&] { (void)world.all().all_gather(values, DType::f32, sizes); },
+                                    {"[all_gather] parts of sizes ["});
+  }
 }
 
 TEST(Group, RefusesWhatItCannotDo) {

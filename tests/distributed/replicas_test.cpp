@@ -5,18 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/registry.h"
-#include "heddle/train/trainer.h"
 #include "tests/distributed/rank_threads.h"
+#include "tests/distributed/train_ranks.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
-#include "tests/train/small_task.h"
 
 namespace heddle::train {
 namespace {
@@ -87,70 +84,6 @@ TEST(Replicas, MeshesThatRanksDoNotMakeUpAreRefused) {
 
 // ---- training
 
-struct Losses final : Callback {
-  void on_steps(Trainer&, std::span<const StepRecord> records) override {
-    for (const StepRecord& record : records) all.push_back(record.loss);
-  }
-  void on_batch_start(Trainer& trainer) override {
-    if (before) before(trainer);
-  }
-  std::vector<double> all;
-  std::function<void(Trainer&)> before;
-};
-
-struct Ran {
-  std::vector<double> losses;
-  std::string weights;
-  Outcome outcome = Outcome::finished;
-  uint64_t bytes = 0;  // sent
-};
-
-using Before = std::function<void(Trainer& trainer, int rank)>;
-
-Ran train_one(SmallTask& task, const Config& config, DeviceContext& device, Replicas* ranks, const Before& before) {
-  Trainer trainer(task, config, device, ranks);
-  const auto losses = std::make_shared<Losses>();
-  if (before) losses->before = [&](Trainer& t) { before(t, ranks == nullptr ? 0 : ranks->rank()); };
-  trainer.add(losses);
-  const Outcome outcome = trainer.run();
-  return {losses->all, parameters_sha256(task.model()), outcome, ranks == nullptr ? 0 : ranks->bytes_sent()};
-}
-
-// Models are made one after the other: the generator is the process's. Without dropout nobody draws from it later.
-std::vector<Ran> train_ranks(const Config& config, const std::vector<std::string>& devices, const Before& before = {},
-                             const std::vector<double>& evaluations = {}, int64_t width = 16) {
-  std::vector<std::unique_ptr<SmallTask>> tasks;
-  for (const std::string& id : devices) {
-    tasks.push_back(std::make_unique<SmallTask>(1, 0, device(id), width));
-    tasks.back()->next_losses = evaluations;
-  }
-  std::vector<Ran> ran(devices.size());
-  all_ranks(static_cast<int>(devices.size()), [&](World& world) {
-    const auto me = static_cast<size_t>(world.rank());
-    Replicas ranks(world);
-    ran[me] = train_one(*tasks[me], config, device(devices[me]), &ranks, before);
-  });
-  return ran;
-}
-
-Ran train_alone(const Config& config, const std::string& id, const std::vector<double>& evaluations = {},
-                int64_t width = 16) {
-  SmallTask task(1, 0, device(id), width);
-  task.next_losses = evaluations;
-  return train_one(task, config, device(id), nullptr, {});
-}
-
-Config small_config() {
-  Config c;
-  c.training.batch = 8;
-  c.training.steps = 12;
-  c.training.ema = 0.9;
-  c.training.clip_norm = 0.5;
-  c.optimizer.name = "adamw";
-  c.log.eval_every = 6;
-  return c;
-}
-
 class SharedTraining : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -159,11 +92,6 @@ class SharedTraining : public testing::TestWithParam<std::string> {
 #endif
   }
 };
-
-void expect_near(const std::vector<double>& found, const std::vector<double>& expected, double relative) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i] / expected[i], 1, relative) << "step " << i + 1;
-}
 
 // Also where the batch does not divide: each rank counts by its examples.
 TEST_P(SharedTraining, LossesAreThoseOfOneProcess) {
@@ -188,9 +116,9 @@ TEST_P(SharedTraining, LossesAreThoseOfOneProcess) {
 TEST_P(SharedTraining, ListsThatLeaveEarlyGiveTheSameUpdates) {
   Config c = small_config();
   c.training.steps = 6;
-  const Ran alone = train_alone(c, GetParam(), {}, 400);
+  const Ran alone = train_alone(c, GetParam(), {.width = 400});
   const std::vector<std::string> devices{GetParam(), GetParam()};
-  const std::vector<Ran> ranks = train_ranks(c, devices, {}, {}, 400), again = train_ranks(c, devices, {}, {}, 400);
+  const std::vector<Ran> ranks = train_ranks(c, devices, {.width = 400}), again = train_ranks(c, devices, {.width = 400});
   for (const Ran& rank : ranks) {
     expect_near(rank.losses, alone.losses, 1e-5);
     EXPECT_EQ(rank.weights, ranks.front().weights);
@@ -213,7 +141,7 @@ TEST_P(SharedTraining, AnInterruptOfOneRankEndsAll) {
   const Before at_five = [](Trainer& trainer, int rank) {
     if (rank == 1 && trainer.step() == 5) trainer.interrupt();
   };
-  for (const Ran& rank : train_ranks(small_config(), {GetParam(), GetParam()}, at_five)) {
+  for (const Ran& rank : train_ranks(small_config(), {GetParam(), GetParam()}, {.before = at_five})) {
     EXPECT_EQ(rank.outcome, Outcome::interrupted);
     EXPECT_EQ(rank.losses.size(), 6u);
   }
@@ -224,10 +152,10 @@ TEST_P(SharedTraining, EarlyStoppingEndsWhereOneProcessWould) {
   c.log.eval_every = 2;
   c.training.early_stop = 2;
   const std::vector<double> evaluations{3, 2, 2, 2};
-  const Ran alone = train_alone(c, GetParam(), evaluations);
+  const Ran alone = train_alone(c, GetParam(), {.evaluations = evaluations});
   EXPECT_EQ(alone.outcome, Outcome::stopped);
   EXPECT_EQ(alone.losses.size(), 8u);
-  for (const Ran& rank : train_ranks(c, {GetParam(), GetParam()}, {}, evaluations)) {
+  for (const Ran& rank : train_ranks(c, {GetParam(), GetParam()}, {.evaluations = evaluations})) {
     EXPECT_EQ(rank.outcome, Outcome::stopped);
     EXPECT_EQ(rank.losses.size(), 8u);
   }

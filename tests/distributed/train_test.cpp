@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -193,6 +195,55 @@ TEST_F(LaunchedTraining, ARankThatIsKilledEndsAll) {
   EXPECT_NE(run.err.find("exited on signal 9 (Killed): all ranks ended; resume goes on"), std::string::npos) << run.err;
   EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
   EXPECT_TRUE(ranks_of(out).empty());
+}
+
+// States of a run that shares them: their bytes, and what reads it.
+TEST_F(LaunchedTraining, StatesAreShared) {
+  const std::vector<double> alone = losses(test::run_heddle(training("one", {"--steps", "8"})));
+  const Finished run = launch(2, training("zero", {"--steps", "8", "--limit-steps", "4", "--sharding", "zero2"}));
+  std::vector<double> shared = losses(run);
+  const double gradients = 109386 * 4 * 2.0 / 2, sent = events(run, "done").at(0)["bytes_sent_per_step"];
+  EXPECT_LT(sent, 1.08 * gradients);
+  const Words go_on{"resume", folder / "zero", "--limit-steps", "0", "--json"};
+  const std::vector<double> rest = losses(launch(3, go_on));
+  shared.insert(shared.end(), rest.begin(), rest.end());
+  ASSERT_EQ(shared.size(), 8u);
+  for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(shared[i] / alone[i], 1, 1e-5) << i;
+  const std::string out = folder / "zero";
+  std::filesystem::remove(out + "/model.safetensors");
+  const Finished read = test::run_heddle({"eval", "--model", out, "--device", "reference:0", "--json"});
+  EXPECT_EQ(read.exit_code, 0) << read.err;
+  for (const char* step : {"4", "8"})
+    std::filesystem::remove(out + "/checkpoints/step-0000000" + step + ".rank-1-of-" + (*step == '4' ? "2" : "3") +
+                            ".safetensors");
+  expect_refused(test::run_heddle(go_on), "nothing", "a rank's part is missing");
+  expect_refused(launch(2, training("a", {"--sharding", "zero3"})), "a",
+                 "[train] --sharding zero3 does not exist yet");
+}
+
+// HEDDLE_TEST_KILLS: how often, instead of 3.
+TEST_F(LaunchedTraining, KilledWhileSavingTheyLeaveAWholeCheckpoint) {
+  const char* const times = std::getenv("HEDDLE_TEST_KILLS");
+  const int count = times != nullptr ? std::atoi(times) : 3;
+  std::mt19937 random(static_cast<uint32_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "killed-" + std::to_string(i), out = folder / name;
+    const Words more{"--steps", "100000", "--sharding", "zero1", "--checkpoint-every", "1", "--keep-last", "2"};
+    std::thread running([&] { (void)launch(2, training(name, more)); });
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto saved = [&] { return std::filesystem::exists(out + "/checkpoints/step-00000002.safetensors"); };
+    while (!saved() && std::chrono::steady_clock::now() < limit)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));
+    const std::vector<int> ranks = ranks_of(out);
+    EXPECT_EQ(ranks.size(), 2u);
+    if (!ranks.empty()) ::kill(ranks[random() % ranks.size()], SIGKILL);
+    running.join();
+    const Finished read = test::run_heddle({"resume", out, "--limit-steps", "1", "--json"});
+    EXPECT_EQ(read.exit_code, 0) << read.err;
+    EXPECT_EQ(read.err, "");
+    EXPECT_GE(events(read, "done").at(0)["step"], 2);
+  }
 }
 
 TEST_F(LaunchedTraining, DevicesOfTwoKindsTrainTogether) {

@@ -1,0 +1,203 @@
+// Ranks that share gradients and states of optimizers (train/sharded_step.h), as threads of one process: losses, bits,
+// bytes and memory beside ranks that do not, and beside one process.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "heddle/core/base/error.h"
+#include "heddle/train/replicas.h"
+#include "tests/distributed/layers_task.h"
+#include "tests/distributed/train_ranks.h"
+#include "tests/support/devices.h"
+#include "tests/support/expect_error.h"
+
+namespace heddle::train {
+namespace {
+
+using distributed::World;
+using tests::expect_error;
+using Names = std::vector<std::string>;
+
+std::unique_ptr<Task> deep_task(DeviceContext& device) {
+  return std::make_unique<LayersTask>(std::vector<int64_t>{5, 12, 9, 12, 3}, device);
+}
+
+Config sharded(Config c, const std::string& sharding) {
+  c.training.sharding = sharding;
+  return c;
+}
+
+class ShardedTraining : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ranks are processes; as threads they share one random generator";
+#endif
+  }
+  static Names on(size_t ranks) { return Names(ranks, GetParam()); }
+};
+
+void expect_same(const std::vector<Ran>& ranks) {
+  for (const Ran& rank : ranks) {
+    EXPECT_EQ(rank.weights, ranks.front().weights);
+    EXPECT_EQ(rank.losses, ranks.front().losses);
+  }
+}
+
+// Also where the batch does not divide, with clipping, averages and accumulation.
+TEST_P(ShardedTraining, LossesAreThoseOfOneProcess) {
+  for (const auto& [batch, accumulate] : {std::pair(8, 1), {7, 1}, {5, 3}}) {
+    Config c = small_config();
+    c.training.batch = batch;
+    c.training.accumulate = accumulate;
+    const Ran alone = train_alone(c, GetParam());
+    for (const std::string stage : {"zero1", "zero2"}) {
+      for (const size_t count : {2u, 3u}) {
+        const std::vector<Ran> ranks = train_ranks(sharded(c, stage), on(count));
+        expect_same(ranks);
+        expect_near(ranks.front().losses, alone.losses, 1e-5);
+      }
+    }
+  }
+}
+
+// Without a norm, whose squares are added in another order, they are the bits of ranks that share no state.
+TEST_P(ShardedTraining, BitsAreThoseOfRanksThatShareNothing) {
+  for (const std::string optimizer : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "lion", "lamb", "adafactor", "muon"}) {
+    Config c = small_config();
+    c.training.clip_norm = 0;
+    c.training.steps = 6;
+    c.optimizer.name = optimizer;
+    c.optimizer.weight_decay = 0.1;
+    const RunsOfRanks how{.make = deep_task};
+    const std::vector<Ran> plain = train_ranks(c, on(2), how);
+    for (const std::string stage : {"zero1", "zero2"}) {
+      const std::vector<Ran> ranks = train_ranks(sharded(c, stage), on(2), how);
+      expect_same(ranks);
+      EXPECT_EQ(ranks.front().losses, plain.front().losses) << optimizer << " " << stage;
+      EXPECT_EQ(ranks.front().weights, plain.front().weights) << optimizer << " " << stage;
+    }
+  }
+}
+
+TEST_P(ShardedTraining, RunsAreRepeatedBitForBit) {
+  const Config c = sharded(small_config(), "zero2");
+  const std::vector<Ran> first = train_ranks(c, on(3)), again = train_ranks(c, on(3));
+  EXPECT_EQ(first.front().losses, again.front().losses);
+  EXPECT_EQ(first.front().weights, again.front().weights);
+}
+
+// A loss scale that overflows at first, values that are clipped, 8 bits, two optimizers under one limit.
+TEST_P(ShardedTraining, NormsAndScalesAreOfTheWhole) {
+  Config scaled = small_config(), cut = small_config(), muon = small_config();
+  scaled.training.precision = "f16";
+  scaled.training.loss_scale = 1e8;
+  cut.training.clip_value = 0.02;
+  muon.optimizer.name = "muon";
+  muon.training.clip_norm = 0.1;
+  for (const auto& [config, near] : {std::pair(scaled, 2e-3), {cut, 1e-5}, {muon, 1e-5}}) {
+    const RunsOfRanks how{.make = deep_task};
+    const Ran alone = train_alone(config, GetParam(), how);
+    const std::vector<Ran> ranks = train_ranks(sharded(config, "zero1"), on(3), how);
+    expect_same(ranks);
+    expect_near(ranks.front().losses, alone.losses, near);
+  }
+}
+
+// As much as ranks that share nothing: gradients to their owners, parameters back.
+TEST_P(ShardedTraining, AsManyBytesTravel) {
+  Config c = small_config();
+  c.training.clip_norm = 0;
+  const RunsOfRanks how{.make = [](DeviceContext& device) {
+    return std::make_unique<LayersTask>(std::vector<int64_t>{5, 100, 200, 3}, device);
+  }};
+  const double gradients = 4.0 * (5 * 100 + 100 + 100 * 200 + 200 + 200 * 3 + 3);
+  for (const std::string stage : {"zero1", "zero2"}) {
+    for (const size_t count : {2u, 4u}) {
+      const std::vector<Ran> ranks = train_ranks(sharded(c, stage), on(count), how);
+      const auto n = static_cast<double>(count);
+      for (const Ran& rank : ranks)
+        EXPECT_LE(static_cast<double>(rank.bytes) / 12, 1.08 * 2 * (n - 1) / n * gradients) << stage << count;
+    }
+  }
+}
+
+// What ranks hold between two updates, on one device together: parameters, and states of f32 AdamW.
+TEST_P(ShardedTraining, EachHoldsStatesOfItsShardsAlone) {
+  constexpr size_t count = 4;
+  Config c = small_config();
+  c.training.ema = 0;
+  c.training.steps = 3;
+  DeviceContext& where = device(GetParam());
+  const auto held = [&](const std::string& sharding) {
+    std::atomic<uint64_t> bytes{0};
+    const RunsOfRanks how{.make =
+                              [](DeviceContext& device) {
+                                return std::make_unique<LayersTask>(std::vector<int64_t>{5, 512, 512, 3}, device);
+                              },
+                          .after =
+                              [&](const Trainer&, Replicas* ranks) {
+                                (void)ranks->any(false);
+                                where.synchronize();
+                                if (ranks->leads()) bytes = where.memory_use().live - where.memory_use().arena;
+                                (void)ranks->any(false);
+                              }};
+    const uint64_t before = where.memory_use().live - where.memory_use().arena;
+    (void)train_ranks(sharded(c, sharding), Names(count, GetParam()), how);
+    return static_cast<double>(bytes - before) / count;
+  };
+  const double parameters = 4.0 * (5 * 512 + 512 + 512 * 512 + 512 + 512 * 3 + 3);
+  EXPECT_NEAR(held("none") / (3 * parameters), 1, 0.05);
+  for (const std::string stage : {"zero1", "zero2"})
+    EXPECT_NEAR(held(stage) / ((1 + 2.0 / count) * parameters), 1, 0.05) << stage;
+}
+
+TEST_P(ShardedTraining, DevicesOfSeveralKindsHoldTheSameWeights) {
+  const Ran alone = train_alone(small_config(), GetParam());
+  Names devices{GetParam()};
+  for (const std::string& id : heddle::test::value_devices()) {
+    if (id != GetParam()) devices.push_back(id);
+  }
+  if (devices.size() == 1) GTEST_SKIP() << "there is one device";
+  const std::vector<Ran> ranks = train_ranks(sharded(small_config(), "zero1"), devices);
+  expect_same(ranks);
+  expect_near(ranks.front().losses, alone.losses, 1e-4);
+}
+
+TEST_P(ShardedTraining, AnInterruptOfOneRankEndsAll) {
+  const Before at_five = [](Trainer& trainer, int rank) {
+    if (rank == 1 && trainer.step() == 5) trainer.interrupt();
+  };
+  for (const Ran& rank : train_ranks(sharded(small_config(), "zero2"), on(2), {.before = at_five})) {
+    EXPECT_EQ(rank.outcome, Outcome::interrupted);
+    EXPECT_EQ(rank.losses.size(), 6u);
+  }
+}
+
+TEST(ShardedStep, WhatDoesNotExistIsRefused) {
+  DeviceContext& where = device("reference:0");
+  SmallTask task(1, 0, where);
+  World world;
+  Replicas alone(world);
+  expect_error<ValueError>([&] { Trainer trainer(task, sharded(small_config(), "zero3"), where); },
+                           {"[train] --sharding zero3 does not exist yet"});
+  const Names errors = distributed::test::run_ranks(2, [&](World& ranks) {
+    SmallTask own(1, 0, where);
+    Replicas replicas(ranks);
+    Config c = sharded(small_config(), "zero1");
+    c.log.histograms_every = 1;
+    Trainer trainer(own, c, where, &replicas);
+  });
+  for (const std::string& error : errors)
+    EXPECT_EQ(error, "[train] --histograms-every with --sharding: no rank has all gradients");
+}
+
+std::string device_name(const testing::TestParamInfo<std::string>& info) {
+  return info.param.substr(0, info.param.find(':'));
+}
+INSTANTIATE_TEST_SUITE_P(Devices, ShardedTraining, testing::ValuesIn(heddle::test::value_devices()), device_name);
+
+}  // namespace
+}  // namespace heddle::train
