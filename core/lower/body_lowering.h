@@ -26,8 +26,10 @@ LoweredKernel lower_cholesky_block(const LowerInput& in);
 LoweredKernel lower_lu_panel(const LowerInput& in);
 LoweredKernel lower_triangular_block(const LowerInput& in);
 LoweredKernel lower_join_blocks(const LowerInput& in);
-LoweredKernel lower_reflect(const LowerInput& in);
-LoweredKernel lower_apply_reflections(const LowerInput& in);
+LoweredKernel lower_qr_panel(const LowerInput& in);
+LoweredKernel lower_condensing(const LowerInput& in);  // to tridiagonal or bidiagonal form
+LoweredKernel lower_sweeps(const LowerInput& in);      // of either form
+LoweredKernel lower_rotate_rows(const LowerInput& in);
 LoweredKernel lower_rotate(const LowerInput& in);
 LoweredKernel lower_user_body(const LowerInput& in);
 

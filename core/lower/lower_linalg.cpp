@@ -87,25 +87,51 @@ LoweredKernel lower_join_blocks(const LowerInput& in) {
   return assemble(in, launch);
 }
 
-LoweredKernel lower_reflect(const LowerInput& in) {
-  const IrNode& node = node_of(in);
-  const auto& ints = node.attrs.ints;
-  BodyLaunch launch{KernelFile::builtin("qr"), {}, {node.shape[0], ints[0], ints[1], ints[2], ints[3]}, 0};
-  launch.options.types = {{"T", node.dtype}};
-  launch.options.tunables = pick_qr(in.caps, node.dtype, ints[0], ints[1]);
-  launch.iterations = qr_iterations(launch.options.tunables, ints[0], ints[1], ints[3] - ints[2]);
+LoweredKernel lower_qr_panel(const LowerInput& in) {
+  const IrNode& a = input_of(in, 0);
+  const int64_t m = a.shape[1], n = a.shape[2];
+  BodyLaunch launch{KernelFile::builtin("qr"), {}, {a.shape[0], m, n}, 0};
+  launch.options.types = {{"T", a.dtype}};
+  add_strides(launch, in, node_of(in).inputs[0]);
+  launch.options.tunables = pick_qr(in.caps, a.dtype, m, n);
+  launch.iterations = qr_iterations(launch.options.tunables, m, n);
   return assemble(in, launch);
 }
 
-LoweredKernel lower_apply_reflections(const LowerInput& in) {
+LoweredKernel lower_condensing(const LowerInput& in) {
   const IrNode& node = node_of(in);
-  const auto& ints = node.attrs.ints;
-  const int64_t columns = node.shape[2];
+  const bool both = node.op == &linalg::bidiagonal_op;
+  const int64_t n = node.attrs.ints[0], pitch = node.shape[2], first = node.attrs.ints[1], last = node.attrs.ints[2];
   BodyLaunch launch{
-      KernelFile::builtin("qr_apply"), {}, {node.shape[0], ints[0], ints[1], columns, ints[2], ints[3]}, 0};
+      KernelFile::builtin(both ? "bidiagonal" : "tridiagonal"), {}, {node.shape[0], n, pitch, first, last}, 0};
   launch.options.types = {{"T", node.dtype}};
-  launch.options.tunables = pick_qr_apply(in.caps, node.dtype, ints[0], columns);
-  launch.iterations = qr_apply_iterations(launch.options.tunables, ints[0], columns, ints[3] - ints[2]);
+  launch.options.tunables = pick_condensing(in.caps, node.dtype, n, both);
+  launch.iterations = condensing_iterations(launch.options.tunables, n, both, last - first);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_sweeps(const LowerInput& in) {
+  const IrNode &node = node_of(in), &a = input_of(in, 0);
+  const int64_t n = node.attrs.ints[0], sweeps = node.attrs.ints[1], room = node.attrs.ints[2];
+  const char* body = node.op == &linalg::bidiagonal_sweeps_op ? "bidiagonal_sweeps" : "tridiagonal_sweeps";
+  BodyLaunch launch{KernelFile::builtin(body), {}, {node.shape[0], n, a.shape[1], node.shape[1], sweeps, room}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_sweeps(in.caps, node.dtype, n);
+  launch.iterations = sweeps_iterations(n, sweeps, room);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_rotate_rows(const LowerInput& in) {
+  const IrNode &node = node_of(in), &f = input_of(in, 0);
+  const auto& ints = node.attrs.ints;
+  const int64_t n = node.shape[1], columns = node.shape[2];
+  BodyLaunch launch{KernelFile::builtin("rotate_rows"),
+                    {},
+                    {node.shape[0], n, columns, f.shape[1], ints[0], ints[1], ints[2], ints[3]},
+                    0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_rotate_rows(in.caps, node.dtype, n);
+  launch.iterations = rotate_rows_iterations(launch.options.tunables, n, (ints[2] - ints[1]) / 3, ints[4]);
   return assemble(in, launch);
 }
 

@@ -27,7 +27,9 @@ HostArray conv(const Node& node, Inputs in);    // the three convolution rows
 HostArray packed(const Node& node, Inputs in);  // unpack_blocks, matmul_packed
 HostArray random_uniform(const Node& node, Inputs in);
 HostArray fused(const Node& node, Inputs in);
-HostArray spectral(const Node& node, Inputs in);  // qr, eigh, svd and their kernels
+HostArray spectral(const Node& node, Inputs in);    // qr, eigh, svd and rotations of columns
+HostArray condensing(const Node& node, Inputs in);  // reflections: the kernels qr_panel, tridiagonal, bidiagonal
+HostArray sweeps(const Node& node, Inputs in);      // of tridiagonal and bidiagonal matrices, and rotate_rows
 HostArray linear_algebra(const Node& node,
                          Inputs in);  // the rows of core/functions/linalg/linalg_rows.h and their kernels
 

@@ -218,56 +218,7 @@ HostArray svd(const Node& node, Inputs in) {
   return out;
 }
 
-// ---- the kernels, step by step as shaders/qr.hk, qr_apply.hk and jacobi.hk say
-
-HostArray reflect(const Node& node, Inputs in) {
-  HostArray out = *in[0];
-  const auto& ints = node.attrs.ints;
-  const int64_t m = ints[0], n = ints[1];
-  for (int64_t b = 0; b < node.shape[0]; ++b) {
-    double* x = out.floats.data() + b * node.shape[1];
-    for (int64_t k = ints[2]; k < ints[3]; ++k) {
-      double below = 0, alpha = x[k * n + k];
-      for (int64_t i = k + 1; i < m; ++i) below += x[i * n + k] * x[i * n + k];
-      if (below == 0) {
-        x[m * n + k] = 0;
-        continue;
-      }
-      const double norm = std::sqrt(alpha * alpha + below), beta = alpha > 0 ? -norm : norm,
-                   tau = (beta - alpha) / beta;
-      for (int64_t i = k + 1; i < m; ++i) x[i * n + k] /= alpha - beta;
-      for (int64_t j = k + 1; j < n; ++j) {
-        double dot = x[k * n + j];
-        for (int64_t i = k + 1; i < m; ++i) dot += x[i * n + k] * x[i * n + j];
-        x[k * n + j] -= tau * dot;
-        for (int64_t i = k + 1; i < m; ++i) x[i * n + j] -= tau * dot * x[i * n + k];
-      }
-      x[k * n + k] = beta;
-      x[m * n + k] = tau;
-    }
-  }
-  return out;
-}
-
-HostArray apply_reflections(const Node& node, Inputs in) {
-  HostArray out = *in[1];
-  const auto& ints = node.attrs.ints;
-  const int64_t m = ints[0], n = ints[1], columns = node.shape[2];
-  for (int64_t b = 0; b < node.shape[0]; ++b) {
-    const double* f = in[0]->floats.data() + b * in[0]->shape[1];
-    double* x = out.floats.data() + b * m * columns;
-    for (int64_t k = ints[3]; k-- > ints[2];) {
-      for (int64_t j = 0; j < columns; ++j) {
-        double dot = x[k * columns + j];
-        for (int64_t i = k + 1; i < m; ++i) dot += f[i * n + k] * x[i * columns + j];
-        dot *= f[m * n + k];
-        x[k * columns + j] -= dot;
-        for (int64_t i = k + 1; i < m; ++i) x[i * columns + j] -= dot * f[i * n + k];
-      }
-    }
-  }
-  return out;
-}
+// ---- the kernel, step by step as shaders/jacobi.hk says
 
 HostArray rotate(const Node& node, Inputs in) {
   HostArray out = *in[0];
@@ -311,8 +262,6 @@ HostArray rotate(const Node& node, Inputs in) {
 
 HostArray spectral(const Node& node, Inputs in) {
   if (node.op == &ops::qr_op) return qr(node, in);
-  if (node.op == &linalg::reflect_op) return reflect(node, in);
-  if (node.op == &linalg::apply_reflections_op) return apply_reflections(node, in);
   if (node.op == &linalg::rotate_op) return rotate(node, in);
   return node.op == &ops::eigh_op ? eigh(node, in) : svd(node, in);
 }

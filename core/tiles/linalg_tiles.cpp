@@ -84,15 +84,26 @@ int64_t triangular_block(const Caps& caps, DType dtype, int64_t n, int64_t k) {
   });
 }
 
+int64_t qr_width(int64_t n) { return n <= 16 ? 16 : n <= 32 ? 32 : 64; }
+
 Bindings pick_qr(const Caps& caps, DType dtype, int64_t m, int64_t n) {
-  Bindings row = pick_owners(caps, "qr", dtype, {n, m});
-  if (m > 2048) row["SCHEDULE"] = 1;  // a column does not fit its shared array
+  Bindings row = tuned(caps, {"qr", std::string(name_of(dtype)), {n, m}}, {{"SCHEDULE", loops(caps) ? 1 : 0}});
+  if (m > 2048 || dtype == DType::f64) row["SCHEDULE"] = 1;  // a column of floats fits its shared array
+  row["WIDTH"] = qr_width(n);
   return row;
 }
 
-Bindings pick_qr_apply(const Caps& caps, DType dtype, int64_t m, int64_t columns) {
+Bindings pick_condensing(const Caps& caps, DType dtype, int64_t n, bool both) {
+  return pick_owners(caps, both ? "bidiagonal" : "tridiagonal", dtype, {n});
+}
+
+Bindings pick_sweeps(const Caps& caps, DType dtype, int64_t n) {
+  return tuned(caps, {"sweeps", std::string(name_of(dtype)), {n}}, {{"LANES", loops(caps) ? 1 : 8}});
+}
+
+Bindings pick_rotate_rows(const Caps& caps, DType dtype, int64_t n) {
   const Bindings row{{"SCHEDULE", loops(caps) ? 1 : 0}, {"LANES", gpu(caps) ? 64 : 16}};
-  return tuned(caps, {"qr_apply", std::string(name_of(dtype)), {m, columns}}, row);
+  return tuned(caps, {"rotate_rows", std::string(name_of(dtype)), {n}}, row);
 }
 
 Bindings pick_jacobi(const Caps& caps, DType dtype, int64_t n) {
@@ -101,15 +112,28 @@ Bindings pick_jacobi(const Caps& caps, DType dtype, int64_t n) {
   return row;
 }
 
-int64_t qr_iterations(const Bindings& tunables, int64_t m, int64_t n, int64_t steps) {
-  if (tunables.at("SCHEDULE") == 1) return m * n + m + n + steps * (m * (2 + 2 * n) + n);
-  const int64_t lanes = tunables.at("LANES"), own = ceil_div(n, lanes);
-  return m * (own + 1) + steps * (2 * m + 2 * ceil_div(m, lanes) + 2 * own * (m + 1) + 32);
+// 32: a reduction.
+int64_t qr_iterations(const Bindings& tunables, int64_t m, int64_t n) {
+  const int64_t width = tunables.at("WIDTH");
+  if (tunables.at("SCHEDULE") == 1)
+    return m * (width + n + 1) + 2 * width * (width + 1) + n * (4 * m + (2 * m + n + 5) * width + 2 * n);
+  return m + width + n * (4 * m + 2 * ceil_div(m, width) + 2 * n + 32);
 }
 
-int64_t qr_apply_iterations(const Bindings& tunables, int64_t m, int64_t columns, int64_t steps) {
-  const int64_t width = tunables.at("SCHEDULE") == 1 ? std::min<int64_t>(columns, 64) + 1 : 1;
-  return m * width + steps * (2 * m + 2) * width;
+int64_t condensing_pitch(int64_t n) { return round_up(n, 16) + (n % 128 == 0 ? 16 : 0); }
+
+int64_t condensing_iterations(const Bindings& tunables, int64_t n, bool both, int64_t steps) {
+  const int64_t pitch = condensing_pitch(n), rows = both ? 2 * n + 7 : n + 5;
+  if (tunables.at("SCHEDULE") == 1) return rows * pitch + steps * (both ? 2 * n + 12 : n + 12) * pitch + steps * 4 * n;
+  const int64_t own = ceil_div(pitch, tunables.at("LANES")), each = own * (n + 8) + 2 * n + 128;
+  return own * (rows + 2) + steps * (both ? each + n * (own + 32) : each);
+}
+
+int64_t sweeps_iterations(int64_t n, int64_t sweeps, int64_t room) { return 4 * n + sweeps * (n + 2) + room; }
+
+int64_t rotate_rows_iterations(const Bindings& tunables, int64_t n, int64_t sweeps, int64_t room) {
+  const int64_t width = tunables.at("SCHEDULE") == 1 ? 65 : 1;
+  return (n + 2 * sweeps + room) * width;
 }
 
 // 48: three reductions.
@@ -135,16 +159,41 @@ int64_t at_most(const Caps& caps, const char* key, DType dtype, int64_t size, in
 
 }  // namespace
 
-int64_t qr_steps(const Caps& caps, DType dtype, int64_t m, int64_t n) {
-  const Bindings tunables = pick_qr(caps, dtype, m, n);
-  return most_steps(caps, at_most(caps, "qr_steps", dtype, n, std::min(m, n)),
-                    [&](int64_t steps) { return qr_iterations(tunables, m, n, steps); });
+int64_t qr_block(const Caps& caps, DType dtype, int64_t m, int64_t n) {
+  return fitting(caps, std::min({n, largest_block(caps, dtype, n), int64_t{64}}),
+                 [&](int64_t block) { return qr_iterations(pick_qr(caps, dtype, m, block), m, block); });
 }
 
-int64_t qr_apply_steps(const Caps& caps, DType dtype, int64_t m, int64_t columns) {
-  const Bindings tunables = pick_qr_apply(caps, dtype, m, columns);
-  return most_steps(caps, at_most(caps, "qr_steps", dtype, columns, m),
-                    [&](int64_t steps) { return qr_apply_iterations(tunables, m, columns, steps); });
+int64_t condensing_steps(const Caps& caps, DType dtype, int64_t n, bool both) {
+  const Bindings tunables = pick_condensing(caps, dtype, n, both);
+  return most_steps(caps, at_most(caps, "condensing_steps", dtype, n, n),
+                    [&](int64_t steps) { return condensing_iterations(tunables, n, both, steps); });
+}
+
+// An eigenvalue takes less than two sweeps on average, the shorter the fewer are left.
+SweepLaunches sweep_launches(const Caps& caps, DType dtype, int64_t n) {
+  const int64_t sweeps = 6 * n + 30, rotations = 3 * n * n + 64;
+  SweepLaunches made{2 * n + 10, n * n + n, 1};
+  const int64_t forced = at_most(caps, "sweeps_of_a_launch", dtype, n, made.sweeps);
+  if (forced < made.sweeps) made = {forced, forced * n, 1};
+  if (caps.max_loop_iterations < uint64_t{1} << 40) {
+    const auto most = static_cast<int64_t>(caps.max_loop_iterations);
+    made.room = std::clamp<int64_t>(most / 3, n, made.room);
+    made.sweeps = std::clamp<int64_t>((most - 4 * n - made.room) / (n + 2), 1, made.sweeps);
+  }
+  made.launches = std::max(ceil_div(sweeps, made.sweeps), ceil_div(rotations, made.room));
+  return made;
+}
+
+bool condenses(const Caps& caps, DType dtype, int64_t n, bool both) {
+  const Bindings least = tuned(caps, {"condensed", std::string(name_of(dtype)), {n}}, {{"LEAST", 9}});
+  const Bindings tunables = pick_condensing(caps, dtype, n, both);
+  if (n < least.at("LEAST") || (tunables.at("SCHEDULE") == 0 && n > 1024)) return false;
+  const SweepLaunches sweeps = sweep_launches(caps, dtype, n);
+  const int64_t longest =
+      std::max({condensing_iterations(tunables, n, both, 1), sweeps_iterations(n, sweeps.sweeps, sweeps.room),
+                rotate_rows_iterations(pick_rotate_rows(caps, dtype, n), n, sweeps.sweeps, sweeps.room)});
+  return static_cast<uint64_t>(longest) <= caps.max_loop_iterations;
 }
 
 int64_t jacobi_pairs(const Caps& caps, DType dtype, int64_t n) {

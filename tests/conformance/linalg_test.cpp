@@ -12,68 +12,12 @@
 #include "heddle/autograd/vmap.h"
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/functions/functions.h"
-#include "heddle/core/functions/linalg/matrix.h"
 #include "heddle/core/tiles/tuning.h"
+#include "tests/conformance/matrices.h"
 #include "tests/support/device_test.h"
-#include "tests/support/noise.h"
 
 namespace heddle::tests {
 namespace {
-
-using test::noise;
-using Values = std::vector<double>;
-
-struct Matrices {
-  int64_t count, m, n;
-  Values v;
-  double& at(int64_t b, int64_t i, int64_t j) { return v[static_cast<size_t>((b * m + i) * n + j)]; }
-  double at(int64_t b, int64_t i, int64_t j) const { return v[static_cast<size_t>((b * m + i) * n + j)]; }
-  Tensor on(DeviceContext& d) const {
-    return Tensor::from_vector(std::vector<float>(v.begin(), v.end()), Shape{count, m, n}, &d);
-  }
-};
-
-Matrices random(int64_t count, int64_t m, int64_t n, uint64_t seed) {
-  return {count, m, n, noise(count * m * n, seed)};
-}
-Matrices from(const Tensor& x) { return {x.dim(0), x.dim(1), x.dim(2), x.to_doubles()}; }
-
-Matrices times(const Matrices& a, const Matrices& b, bool turn_b = false) {
-  Matrices c{a.count, a.m, turn_b ? b.m : b.n, {}};
-  c.v.resize(static_cast<size_t>(c.count * c.m * c.n));
-  for (int64_t g = 0; g < c.count; ++g) {
-    for (int64_t i = 0; i < c.m; ++i) {
-      for (int64_t k = 0; k < a.n; ++k) {
-        for (int64_t j = 0; j < c.n; ++j) c.at(g, i, j) += a.at(g, i, k) * (turn_b ? b.at(g, j, k) : b.at(g, k, j));
-      }
-    }
-  }
-  return c;
-}
-
-// Symmetric positive definite, rounded to floats.
-Matrices definite(int64_t count, int64_t n, uint64_t seed) {
-  Matrices a = random(count, n, n, seed), c = times(a, a, true);
-  for (int64_t g = 0; g < count; ++g) {
-    for (int64_t i = 0; i < n; ++i) c.at(g, i, i) += 1;
-  }
-  for (double& v : c.v) v = static_cast<double>(static_cast<float>(v));
-  return c;
-}
-
-double largest(const Values& v) {
-  double most = 0;
-  for (double x : v) most = std::isfinite(x) ? std::max(most, std::abs(x)) : std::numeric_limits<double>::infinity();
-  return most;
-}
-
-// Largest difference, in units of f32 rounding of the largest element.
-double ulps(const Matrices& got, const Matrices& want) {
-  EXPECT_EQ(got.v.size(), want.v.size());
-  Values d(want.v.size());
-  for (size_t i = 0; i < d.size(); ++i) d[i] = got.v[i] - want.v[i];
-  return largest(d) / (largest(want.v) * 6e-8 + 1e-30);
-}
 
 class Linalg : public DeviceTest {};
 
@@ -181,120 +125,6 @@ TEST_P(Linalg, LargeMatrices) {
 TEST_P(Linalg, ManySmallMatrices) {
   check_cholesky(device(), 300, 4);
   check_lu(device(), 300, 3, 3);
-}
-
-// Distance of q^T q from the identity, in units of f32 rounding.
-double skewness(const Matrices& q) {
-  double most = 0;
-  for (int64_t g = 0; g < q.count; ++g) {
-    for (int64_t i = 0; i < q.n; ++i) {
-      for (int64_t j = 0; j < q.n; ++j) {
-        double dot = 0;
-        for (int64_t k = 0; k < q.m; ++k) dot += q.at(g, k, i) * q.at(g, k, j);
-        most = std::max(most, std::abs(dot - (i == j)));
-      }
-    }
-  }
-  return most / 6e-8;
-}
-
-void check_qr(DeviceContext& d, int64_t count, int64_t m, int64_t n) {
-  const Matrices a = random(count, m, n, static_cast<uint64_t>(m + n));
-  const QR made = qr(a.on(d));
-  const Matrices q = from(made.q), r = from(made.r);
-  for (int64_t i = 0; i < r.m; ++i) {
-    for (int64_t j = 0; j < i; ++j) EXPECT_EQ(r.at(0, i, j), 0);
-  }
-  const double much = 16 + static_cast<double>(n);
-  EXPECT_LT(skewness(q), much) << m << " x " << n;
-  EXPECT_LT(ulps(times(q, r), a), much) << m << " x " << n;
-}
-
-void scale_columns(Matrices& x, const Values& by) {
-  for (int64_t g = 0; g < x.count; ++g) {
-    for (int64_t i = 0; i < x.m; ++i) {
-      for (int64_t j = 0; j < x.n; ++j) x.at(g, i, j) *= by[static_cast<size_t>(g * x.n + j)];
-    }
-  }
-}
-
-void check_svd(DeviceContext& d, const Matrices& a) {
-  const SVD made = svd(a.on(d), false);
-  Matrices u = from(made.u), vt = from(made.vh);
-  const Values s = made.s.to_doubles();
-  const double much = 24 + 2 * static_cast<double>(std::min(a.m, a.n));
-  EXPECT_LT(skewness(u), much) << a.m << " x " << a.n;
-  EXPECT_LT(skewness(from(transpose(made.vh))), much);
-  for (size_t i = 0; i < s.size(); ++i)
-    EXPECT_GE(s[i], i % static_cast<size_t>(u.n) + 1 == static_cast<size_t>(u.n) || i + 1 == s.size() ? 0 : s[i + 1]);
-  scale_columns(u, s);
-  EXPECT_LT(ulps(times(u, vt), a), much * std::sqrt(static_cast<double>(a.n))) << a.m << " x " << a.n;
-}
-
-void check_eigh(DeviceContext& d, int64_t count, int64_t n) {
-  Matrices a = random(count, n, n, static_cast<uint64_t>(n) + 50);
-  for (int64_t g = 0; g < count; ++g) {
-    for (int64_t i = 0; i < n; ++i) {
-      for (int64_t j = 0; j < i; ++j) a.at(g, j, i) = a.at(g, i, j);
-    }
-  }
-  const Eigh made = eigh(a.on(d));
-  const Matrices v = from(made.vectors);
-  Matrices scaled = v;
-  const Values w = made.values.to_doubles();
-  for (int64_t i = 0; i + 1 < n; ++i) EXPECT_LE(w[static_cast<size_t>(i)], w[static_cast<size_t>(i + 1)]);
-  scale_columns(scaled, w);
-  const double much = 24 + 2 * static_cast<double>(n);
-  EXPECT_LT(skewness(v), much) << n;
-  EXPECT_LT(ulps(times(scaled, v, true), a), much * std::sqrt(static_cast<double>(n))) << n;
-}
-
-TEST_P(Linalg, SpectraBySchedule) {
-  for (const int64_t schedule : {0, 1}) {
-    const Bindings forced_values{{"SCHEDULE", schedule}, {"LANES", 8}};
-    const ScopedTuning a({"qr", "", {}}, forced_values), b({"qr_apply", "", {}}, forced_values),
-        c({"jacobi", "", {}}, forced_values);
-    SCOPED_TRACE(fmt::format("schedule {}", schedule));
-    check_qr(device(), 2, 17, 17);
-    check_qr(device(), 3, 19, 7);
-    check_qr(device(), 1, 7, 70);
-    check_svd(device(), random(2, 17, 17, 1));
-    check_eigh(device(), 2, 17);
-    check_eigh(device(), 3, 2);
-  }
-}
-
-// Reflections and rotations divided among launches.
-TEST_P(Linalg, SpectraByLaunches) {
-  const ScopedTuning a({"qr_steps", "", {}}, {{"STEPS", 3}}), b({"jacobi_pairs", "", {}}, {{"STEPS", 200}});
-  check_qr(device(), 2, 11, 8);
-  check_svd(device(), random(2, 12, 12, 3));
-  check_eigh(device(), 2, 12);
-}
-
-TEST_P(Linalg, SpectraOfAwkwardMatrices) {
-  Matrices a = random(1, 12, 6, 5);
-  for (int64_t i = 0; i < 12; ++i) {
-    a.at(0, i, 3) = a.at(0, i, 1);  // of rank 4, with a column of zeros
-    a.at(0, i, 5) = 0;
-  }
-  check_svd(device(), a);
-  for (double& v : a.v) v = static_cast<double>(static_cast<float>(v * 1e30));
-  check_svd(device(), a);
-  EXPECT_EQ(matrix_rank(a.on(device())).to_vector<int>()[0], 4);
-  Matrices same{1, 5, 5, Values(25)};
-  for (int64_t i = 0; i < 5; ++i) same.at(0, i, i) = i < 4 ? 2 : -2;
-  EXPECT_EQ(eigvalsh(same.on(device())).to_doubles(), (Values{-2, 2, 2, 2, 2}));
-  EXPECT_EQ(svdvals(zeros({3, 4}, DType::f32, &device())).to_doubles(), Values(3));
-  Matrices bad = random(1, 4, 4, 6);
-  bad.at(0, 1, 1) = std::numeric_limits<double>::infinity();
-  EXPECT_THROW(svdvals(bad.on(device())).to_doubles(), LinAlgError);
-}
-
-TEST_P(Linalg, LargerSpectra) {
-  check_qr(device(), 1, 300, 40);
-  check_eigh(device(), 1, 64);
-  check_svd(device(), random(1, 80, 48, 8));
 }
 
 // Failures of the second block count from the matrix's beginning; what came before is right.

@@ -169,6 +169,8 @@ void add_fft(std::vector<Variant>& all) {
 
 void add_linalg(std::vector<Variant>& all) {
   for (const DType t : {DType::f32, DType::f64}) {
+    for (const char* body : {"tridiagonal_sweeps", "bidiagonal_sweeps"})
+      all.push_back({body, {{{"T", t}}, {}, {}, {}, {}, {}}});
     for (const int64_t schedule : {0, 1}) {
       const Types types = {{"T", t}};
       for (int64_t form = 0; form < 8; ++form) {
@@ -182,11 +184,11 @@ void add_linalg(std::vector<Variant>& all) {
                 {},
                 {}}});
       }
-      all.push_back({"qr_apply", {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"rotate_rows", {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
       all.push_back({"blocks", {types, {{"SCHEDULE", schedule}, {"RIGHT", schedule + 1}}, {}, {}, {}, {}}});
       if (t == DType::f64 && schedule == 0) continue;  // shared arrays hold 32 bits
       all.push_back({"jacobi", {types, {{"SCHEDULE", schedule}, {"SYMMETRIC", t == DType::f32}}, {}, {}, {}, {}}});
-      for (const char* body : {"cholesky", "lu", "qr"})
+      for (const char* body : {"cholesky", "lu", "qr", "tridiagonal", "bidiagonal"})
         all.push_back({body, {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
     }
   }

@@ -42,16 +42,35 @@ TEST(LinalgSchedule, ABlockIsTheLargestThatTheLoopsOfTheDriverAllow) {
   }
 }
 
-// shaders/qr_apply.hk: a column is read; each reflection has a dot product over its rows and a change of them.
-TEST(LinalgSchedule, IterationsOfReflections) {
+// shaders/rotate_rows.hk: a column is read; each rotation turns an element of it, each sweep reads and writes one.
+TEST(LinalgSchedule, IterationsOfRotations) {
   int64_t counted = 0;
-  const int64_t m = 37, steps = 5;
-  for (int64_t row = 0; row < m; ++row) ++counted;
-  for (int64_t step = 0; step < steps; ++step) {
-    counted += 2;
-    for (int64_t row = 0; row < m; ++row) counted += 2;
+  const int64_t n = 37, sweeps = 5, rotations = 60;
+  for (int64_t row = 0; row < n; ++row) ++counted;
+  for (int64_t sweep = 0; sweep < sweeps; ++sweep) counted += 2;
+  for (int64_t rotation = 0; rotation < rotations; ++rotation) ++counted;
+  EXPECT_EQ(rotate_rows_iterations({{"SCHEDULE", 0}, {"LANES", 16}}, n, sweeps, rotations), counted);
+}
+
+// All launches together have room for six sweeps a row; each fits the loops of the driver.
+TEST(LinalgSchedule, SweepsAreDividedAmongLaunches) {
+  for (const uint64_t most : {uint64_t{1} << 62, uint64_t{65535}}) {
+    const Caps caps = caps_of(DeviceClass::cpu, most);
+    for (const int64_t n : {1, 2, 17, 64, 300}) {
+      const SweepLaunches made = sweep_launches(caps, DType::f32, n);
+      EXPECT_GE(made.sweeps * made.launches, 6 * n) << n;
+      EXPECT_GE(made.room, n) << n;
+      EXPECT_GE(made.room * made.launches, 3 * n * n) << n;
+      EXPECT_LE(static_cast<uint64_t>(sweeps_iterations(n, made.sweeps, made.room)), most) << n;
+    }
   }
-  EXPECT_EQ(qr_apply_iterations({{"SCHEDULE", 0}, {"LANES", 16}}, m, 100, steps), counted);
+}
+
+TEST(LinalgSchedule, WhatTheLoopsOfTheDriverEndIsRotatedAsAWhole) {
+  EXPECT_TRUE(condenses(caps_of(DeviceClass::cpu, 65535), DType::f32, 300, false));
+  EXPECT_FALSE(condenses(caps_of(DeviceClass::cpu, 65535), DType::f64, 300, false));
+  EXPECT_FALSE(condenses(caps_of(DeviceClass::cpu), DType::f32, 8, false));
+  EXPECT_FALSE(condenses(caps_of(DeviceClass::discrete_gpu), DType::f32, 1025, true));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "heddle/core/functions/linalg/build_linalg.h"
 #include "heddle/core/functions/linalg/linalg_rows.h"
 #include "heddle/core/functions/linalg/matmul.h"
+#include "heddle/core/functions/linalg/reflectors.h"
 #include "heddle/core/functions/math/cast.h"
 #include "heddle/core/functions/math/elementwise.h"
 #include "heddle/core/functions/math/reduce.h"
@@ -39,13 +40,7 @@ Tensor first_failure(const Tensor& a, const Tensor& b, int64_t offset) {
   return where(a > 0, a, where(b > 0, b + static_cast<double>(offset), b));
 }
 
-// A kernel of its own: nested concats would fuse into one with a branch for every block.
-Tensor join(std::initializer_list<Tensor> blocks, int64_t right, int64_t below, int64_t m, int64_t n) {
-  std::vector<NodePtr> inputs;
-  for (const Tensor& block : blocks) inputs.push_back(block.node());
-  const Tensor& a = *blocks.begin();
-  return Tensor(make_node(join_blocks_op, std::move(inputs), Attrs{{right, below}}, Shape{a.dim(0), m, n}, a.dtype()));
-}
+// Kernels of their own: nested concats would fuse into one with a branch for every block.
 Tensor above_each_other(const Tensor& a, const Tensor& c) { return join({a, c}, 0, 1, a.dim(1) + c.dim(1), a.dim(2)); }
 
 struct Cholesky {

@@ -1,15 +1,18 @@
 // QR, symmetric eigenvalues and singular values as kernels.
 //
-// Householder reflections for QR; cyclic Jacobi rotations for the spectra (Golub and Van Loan, "Matrix
-// computations", 5.2 and 8.5; Demmel and Veselic, "Jacobi's method is more accurate than QR", 1992). Where a driver
-// ends long loops, or a watchdog ends long kernels, reflections and rotations are divided among launches, each of which
-// takes the state that the one before left.
+// Householder reflections by blocks for QR (reflectors.h); for the spectra condensed forms and sweeps of rotations over
+// them (sweeps.h), or of small matrices cyclic Jacobi rotations (Golub and Van Loan, "Matrix computations", 5.2
+// and 8.5; Demmel and Veselic, "Jacobi's method is more accurate than QR", 1992). Where a driver ends long loops, or a
+// watchdog ends long kernels, reflections and rotations are divided among launches, each of which takes the state that
+// the one before left.
 #include <algorithm>
 
 #include "heddle/core/functions/build.h"
 #include "heddle/core/functions/linalg/build_linalg.h"
 #include "heddle/core/functions/linalg/linalg_rows.h"
 #include "heddle/core/functions/linalg/matmul.h"
+#include "heddle/core/functions/linalg/reflectors.h"
+#include "heddle/core/functions/linalg/sweeps.h"
 #include "heddle/core/functions/math/elementwise.h"
 #include "heddle/core/functions/math/reduce.h"
 #include "heddle/core/functions/shape/create.h"
@@ -27,33 +30,9 @@ using build::caps_of;
 using build::flattened;
 using build::record;
 
-Tensor rows_of(const Tensor& x, int64_t count) { return slice(x, -2, {.stop = count}); }
 Tensor flat(const Tensor& x) { return reshape(x, Shape{x.dim(0), x.numel() / x.dim(0)}); }
 Tensor identity(const Tensor& like, int64_t m, int64_t n) {
   return expand(eye(m, n, like.dtype(), &like.device()), Shape{like.dim(0), m, n});
-}
-
-// (B, m, n) to what shaders/qr.hk leaves: R and vectors (m n), factors (min(m, n)).
-Tensor reflections(const Tensor& a) {
-  const int64_t count = a.dim(0), m = a.dim(1), n = a.dim(2), k = std::min(m, n),
-                steps = qr_steps(caps_of(a), a.dtype(), m, n);
-  Tensor state = pad(flat(a), {{0, 0}, {0, k}});
-  for (int64_t first = 0; first < k; first += steps) {
-    state = record(reflect_op, {&state}, Attrs{{m, n, first, std::min(k, first + steps)}}, Shape{count, m * n + k},
-                   a.dtype());
-  }
-  return state;
-}
-
-// The first `columns` columns of the product of the reflections.
-Tensor orthogonal(const Tensor& pack, int64_t m, int64_t n, int64_t columns) {
-  const int64_t steps = qr_apply_steps(caps_of(pack), pack.dtype(), m, columns);
-  Tensor q = identity(pack, m, columns);
-  for (int64_t last = std::min(m, n); last > 0; last -= steps) {
-    q = record(apply_reflections_op, {&pack, &q}, Attrs{{m, n, std::max<int64_t>(0, last - steps), last}}, q.shape(),
-               q.dtype());
-  }
-  return q;
 }
 
 // W^T, V^T and two numbers after as many sweeps as it takes.
@@ -99,15 +78,30 @@ struct Singular {
 
 // Columns of U that belong to a zero (or tiny) singular value are what Householder's Q puts there; to the others Q is
 // equal but for signs.
-Singular singular_square(const Tensor& x) {
+Singular singular_by_rotations(const Tensor& x) {
   const int64_t n = x.dim(1);
   const Tensor state = rotated(transpose(x), false);
   const Tensor w = part(state, 0, {n, n}), sizes = sqrt(sum(square(w), {2})), order = order_of(sizes, true);
   const Tensor s = gather(sizes, 1, order);
   const Tensor directions = transpose(permute_rows(w, order) / unsqueeze(where(s > 0, s, 1.0), 2));
-  const Tensor mended = reflections(directions), on_diagonal = diagonal(part(mended, 0, {n, n}), 0, -2, -1);
-  const Tensor u = orthogonal(mended, n, n, n) * unsqueeze(where(on_diagonal < 0, -1.0, ones_like(on_diagonal)), 1);
+  std::vector<ReflectorBlock> blocks;
+  const Tensor on_diagonal = diagonal(factor_by_panels(directions, blocks), 0, -2, -1);
+  const Tensor u = orthogonal(blocks, n) * unsqueeze(where(on_diagonal < 0, -1.0, ones_like(on_diagonal)), 1);
   return {u, s, permute_rows(part(state, n * n, {n, n}), order), failure(state, n)};
+}
+
+Singular singular_by_sweeps(const Tensor& x) {
+  const int64_t n = x.dim(1);
+  const SweptSingular swept = swept_singular(x);
+  const Tensor sizes = abs(swept.values), order = order_of(sizes, true);
+  const Tensor signs = where(swept.values < 0, -1.0, ones_like(sizes));
+  const auto sorted = [&](const Tensor& rows) { return permute_rows(slice(rows, -1, {.stop = n}), order); };
+  return {transpose(sorted(swept.left)), gather(sizes, 1, order), sorted(swept.right * unsqueeze(signs, 2)),
+          1.0 - swept.done};
+}
+
+Singular singular_square(const Tensor& x) {
+  return condenses(caps_of(x), x.dtype(), x.dim(1), true) ? singular_by_sweeps(x) : singular_by_rotations(x);
 }
 
 Singular singular(const Tensor& a) {
@@ -121,9 +115,9 @@ Singular singular(const Tensor& a) {
   if (m == n) {
     made = singular_square(unit.x);
   } else {
-    const Tensor pack = reflections(unit.x);
-    made = singular_square(triu(rows_of(part(pack, 0, {m, n}), n)));
-    made.u = matmul(orthogonal(pack, m, n, n), made.u);
+    std::vector<ReflectorBlock> blocks;
+    made = singular_square(triu(factor_by_panels(unit.x, blocks)));
+    made.u = matmul(orthogonal(blocks, n), made.u);
   }
   made.s = made.s * reshape(unit.factor, Shape{a.dim(0), 1});
   made.info = where(unit.sound, made.info, 1.0);
@@ -132,13 +126,6 @@ Singular singular(const Tensor& a) {
 
 }  // namespace
 
-const OpDef reflect_op{.name = "reflect",
-                       .kind = OpKind::body,
-                       .arity = 1,
-                       .rule = DTypeRule::any,
-                       .doc = "Householder reflections of some columns"};
-const OpDef apply_reflections_op{
-    .name = "apply_reflections", .kind = OpKind::body, .arity = 2, .rule = DTypeRule::any, .doc = "columns, reflected"};
 const OpDef rotate_op{.name = "rotate",
                       .kind = OpKind::body,
                       .arity = 1,
@@ -151,8 +138,10 @@ Tensor decompose_qr(const Node& node) {
   if (node.shape.numel() == 0) return zeros(node.shape, node.dtype, node.device);
   const Tensor x = flattened(a);
   if (n == 0) return reshape(flat(identity(x, m, columns)), node.shape);
-  const Tensor pack = reflections(x), r = triu(rows_of(part(pack, 0, {m, n}), columns));
-  return reshape(concat({flat(orthogonal(pack, m, n, columns)), flat(r)}, 1), node.shape);
+  std::vector<ReflectorBlock> blocks;
+  Tensor r = triu(factor_by_panels(x, blocks));
+  if (r.dim(1) < columns) r = pad(r, {{0, 0}, {0, columns - r.dim(1)}, {0, 0}});
+  return reshape(concat({flat(orthogonal(blocks, columns)), flat(r)}, 1), node.shape);
 }
 
 Tensor decompose_eigh(const Node& node) {
@@ -161,6 +150,12 @@ Tensor decompose_eigh(const Node& node) {
   if (count == 0 || n == 0) return zeros(node.shape, node.dtype, node.device);
   const Tensor lower = flattened(a);
   const Scaled unit = scaled(tril(lower) + transpose(tril(lower, -1)));
+  if (condenses(caps_of(a), a.dtype(), n, false)) {
+    const SweptSymmetric swept = swept_symmetric(unit.x);
+    const Tensor order = order_of(swept.values, false), v = permute_rows(slice(swept.rows, -1, {.stop = n}), order);
+    const Tensor values = gather(swept.values, 1, order) * reshape(unit.factor, Shape{count, 1});
+    return reshape(concat({flat(transpose(v)), values, where(unit.sound, 1.0 - swept.done, 1.0)}, 1), node.shape);
+  }
   const Tensor state = rotated(unit.x, true), v = part(state, n * n, {n, n});
   const Tensor w = sum(matmul(v, unit.x) * v, {2}), order = order_of(w, false);
   const Tensor values = gather(w, 1, order) * reshape(unit.factor, Shape{count, 1});

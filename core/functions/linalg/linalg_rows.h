@@ -66,13 +66,19 @@ Tensor unpermute_rows(const Tensor& x, const Tensor& indices);
 //   lu_panel           a (B, m, n), n <= 128              lu's pack
 //   triangular_block   t (B, n, n), b (B, n, k)           solve_triangular, its attributes
 //   join_blocks        blocks that are there              [a, b; c, d], ints = {RIGHT, BELOW} of shaders/blocks.hk
-//   reflect            (B, m n + k)                       the same after reflections, ints = {m, n, first, last};
-//                                                         shaders/qr.hk
-//   apply_reflections  what reflect made, (B, m, c)       (B, m, c), ints = {m, n, first, last}; shaders/qr_apply.hk
+//   qr_panel           a (B, m, n), n <= 64               R, T^T and Y of shaders/qr.hk, ints = {WIDTH}
+//   tridiagonal        (B, n + 5, pitch)                  the same after reflections, ints = {n, first, last};
+//                                                         shaders/tridiagonal.hk
+//   bidiagonal         (B, 2 n + 7, pitch)                the same, ints = {n, first, last}; shaders/bidiagonal.hk
+//   tridiagonal_sweeps (B, at least 2 n + 1)              d, e, done, sweeps and rotations, ints = {n, sweeps, room};
+//                                                         shaders/tridiagonal_sweeps.hk
+//   bidiagonal_sweeps  (B, at least 2 n + 1)              the same; shaders/bidiagonal_sweeps.hk
+//   rotate_rows        what sweeps made, (B, n, c)        (B, n, c), ints = {count, table, angles, step};
+//                                                         shaders/rotate_rows.hk
 //   rotate             (B, 2 n n + 2)                     the same after rotations, ints = {symmetric, n, count, p, q};
 //                                                         shaders/jacobi.hk
 // clang-format on
-extern const OpDef cholesky_block_op, lu_panel_op, triangular_block_op, join_blocks_op, reflect_op,
-    apply_reflections_op, rotate_op;
+extern const OpDef cholesky_block_op, lu_panel_op, triangular_block_op, join_blocks_op, qr_panel_op, tridiagonal_op,
+    bidiagonal_op, tridiagonal_sweeps_op, bidiagonal_sweeps_op, rotate_rows_op, rotate_op;
 
 }  // namespace heddle::linalg
