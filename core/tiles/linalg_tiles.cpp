@@ -112,12 +112,12 @@ Bindings pick_jacobi(const Caps& caps, DType dtype, int64_t n) {
   return row;
 }
 
-// 32: a reduction.
+// 64: two reductions.
 int64_t qr_iterations(const Bindings& tunables, int64_t m, int64_t n) {
   const int64_t width = tunables.at("WIDTH");
   if (tunables.at("SCHEDULE") == 1)
-    return m * (width + n + 1) + 2 * width * (width + 1) + n * (4 * m + (2 * m + n + 5) * width + 2 * n);
-  return m + width + n * (4 * m + 2 * ceil_div(m, width) + 2 * n + 32);
+    return m * (width + n + 1) + 2 * width * (width + 1) + n * (5 * m + (2 * m + n + 5) * width + 2 * n);
+  return m + width + n * (4 * m + 3 * ceil_div(m, width) + 2 * n + 64);
 }
 
 int64_t condensing_pitch(int64_t n) { return round_up(n, 16) + (n % 128 == 0 ? 16 : 0); }

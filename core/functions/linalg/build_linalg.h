@@ -46,6 +46,13 @@ inline Tensor flattened(const Tensor& x) {
   return reshape(x, Shape{linalg::batch_count(x.shape()), x.dim(-2), x.dim(-1)});
 }
 
+inline Tensor rows(const Tensor& x, int64_t start, int64_t stop) {
+  return slice(x, -2, {.start = start, .stop = stop});
+}
+inline Tensor columns(const Tensor& x, int64_t start, int64_t stop) {
+  return slice(x, -1, {.start = start, .stop = stop});
+}
+
 inline const Caps& caps_of(const Tensor& x) { return x.device().caps(); }
 
 }  // namespace heddle::build

@@ -25,11 +25,11 @@ namespace heddle::linalg {
 namespace {
 
 using build::caps_of;
+using build::columns;
 using build::flattened;
 using build::record;
+using build::rows;
 
-Tensor rows(const Tensor& x, int64_t start, int64_t stop) { return slice(x, -2, {.start = start, .stop = stop}); }
-Tensor columns(const Tensor& x, int64_t start, int64_t stop) { return slice(x, -1, {.start = start, .stop = stop}); }
 Tensor square(const Tensor& x, int64_t start, int64_t stop) { return columns(rows(x, start, stop), start, stop); }
 
 // Whole blocks, about half of n; n > block.

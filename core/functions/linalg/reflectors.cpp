@@ -17,10 +17,10 @@ namespace heddle::linalg {
 namespace {
 
 using build::caps_of;
+using build::columns;
 using build::record;
+using build::rows;
 
-Tensor rows(const Tensor& x, int64_t start, int64_t stop) { return slice(x, -2, {.start = start, .stop = stop}); }
-Tensor columns(const Tensor& x, int64_t start, int64_t stop) { return slice(x, -1, {.start = start, .stop = stop}); }
 Tensor corner(const Tensor& x, int64_t m, int64_t n) { return columns(rows(x, 0, m), 0, n); }
 Tensor identity(const Tensor& like, int64_t count, int64_t m, int64_t n) {
   return expand(eye(m, n, like.dtype(), &like.device()), Shape{count, m, n});
