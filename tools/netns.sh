@@ -45,6 +45,7 @@ sent() { ip netns exec "${names[$1]}" cat "/sys/class/net/hd$1/statistics/tx_byt
 # train STEPS: the last line of a run; the bytes that rank 0 and rank 1 sent stand in bytes0 and bytes1.
 train() {
   local before0 before1 processors
+  rm -rf "$folder/run"
   processors=$(($(nproc) > 1 ? $(nproc) / 2 : 1))
   before0=$(sent 0) before1=$(sent 1)
   ip netns exec "${names[0]}" unshare --uts bash -c 'hostname '"${names[0]}"'; exec "$@"' bash \
@@ -53,7 +54,7 @@ train() {
     --mca oob_tcp_if_include 10.203.0.0/24 --mca btl_tcp_if_include 10.203.0.0/24 --mca mpi_yield_when_idle 1 \
     --bind-to none -x POCL_MAX_PTHREAD_COUNT=$processors -x POCL_CPU_MAX_CU_COUNT=$processors \
     -x LP_NUM_THREADS=$processors "$heddle" train "$recipe" --batch "$batch" --steps "$1" --json \
-    --device "${DEVICE:-opencl:0}" --out "$folder/run-$1" --limit-test 16 --set log.eval_every=100000000 \
+    --device "${DEVICE:-opencl:0}" --out "$folder/run" --limit-test 16 --set log.eval_every=100000000 \
     --set checkpoint.every=100000000 > "$folder/out" 2> "$folder/error" || { cat "$folder/error" >&2; exit 1; }
   bytes0=$(($(sent 0) - before0)) bytes1=$(($(sent 1) - before1))
   grep '"event":"done"' "$folder/out"
@@ -65,7 +66,9 @@ train 2 > /dev/null
 few0=$bytes0 few1=$bytes1
 train "$steps" > "$folder/last"
 each0=$(((bytes0 - few0) / (steps - 2))) each1=$(((bytes1 - few1) / (steps - 2)))
-parameters=$(grep -o '"parameters":[0-9]*' "$folder/run-$steps"/*.json* "$folder/out" 2> /dev/null | head -1 | cut -d: -f3 || true)
+parameters=$(grep -o "\"parameters\":[0-9]*" "$folder/out" | head -1 | cut -d: -f2)
+# Of two ranks each sends half of its gradients twice: as many bytes as there are.
+gradients=$((4 * parameters)) most=$((each0 > each1 ? each0 : each1))
 echo "$recipe, batch $batch, $rate: $(field median_step_ms < "$folder/last") ms a step," \
   "hidden $(field communication_hidden < "$folder/last")," \
-  "$each0 and $each1 bytes a step on the link, $(field bytes_sent_per_step < "$folder/last") in messages${parameters:+, $parameters parameters}"
+  "$most bytes a step on the link, headers included: $((most * 1000 / gradients)) per 1000 of $gradients of gradients"

@@ -85,7 +85,8 @@ Wishes SharedStep::exchange(const Wishes& mine) {
     replicas_.wait(sum);
     calls.push_back({sum.times().begun, sum.times().over});
   }
-  hidden_.add(calls, computed);
+  if (compiled_) hidden_.add(calls, computed);
+  compiled_ = true;
   const Wishes all = read_wishes(spare);
   for (HostList& list : on_host_) list.give_back();
   return all;

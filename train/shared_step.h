@@ -42,7 +42,7 @@ class SharedStep {
   // Parameters and floating buffers become the first rank's.
   void follow_first();
 
-  // Of all updates so far.
+  // Of all updates so far but the first, in which ranks wait for each other's compilers.
   const HiddenTime& hidden_time() const { return hidden_; }
 
  private:
@@ -56,6 +56,7 @@ class SharedStep {
   std::vector<HostList> on_host_;            // of shared_.lists()
   std::vector<std::optional<Event>> ready_;  // of this update, by list
   HiddenTime hidden_;
+  bool compiled_ = false;
   std::function<void(const std::vector<Tensor>& part)> compiled_part_;
   std::function<void(int64_t keeping)> compiled_update_;
   std::function<Tensor()> compiled_weights_;
