@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 #include "heddle/core/op/attrs.h"
@@ -10,6 +11,53 @@
 
 namespace heddle {
 namespace {
+
+// index = stride * quotient + remainder with 0 <= remainder < stride, where the extents of its variables say so.
+struct Division {
+  Index quotient, remainder;
+};
+
+std::optional<Division> divide(const Index& index, int64_t stride, const IndexPrinter& printer) {
+  Division d;
+  d.remainder.constant = (index.constant % stride + stride) % stride;
+  d.quotient.constant = (index.constant - d.remainder.constant) / stride;
+  int64_t least = d.remainder.constant, most = least;
+  for (const auto& [variable, coefficient] : index.terms) {
+    const int64_t extent = printer.extent(variable);
+    if (extent == 0) return std::nullopt;
+    if (coefficient % stride == 0) {
+      d.quotient.terms.emplace_back(variable, coefficient / stride);
+      continue;
+    }
+    d.remainder.terms.emplace_back(variable, coefficient);
+    (coefficient < 0 ? least : most) += coefficient * (extent - 1);
+  }
+  return least >= 0 && most < stride ? std::optional(d) : std::nullopt;
+}
+
+// An index over a block of dimensions of `in`, [first, end), as one index for each; nothing where that takes divisions.
+std::optional<std::vector<Index>> taken_apart(const Index& linear, const Shape& in, int first, int end,
+                                              IndexPrinter& printer) {
+  std::vector<Index> parts;
+  Index rest = linear;
+  int64_t stride = 1;
+  for (int d = first; d < end; ++d) stride *= in[d];
+  for (int d = first; d < end; ++d) {
+    stride /= in[d];
+    const std::optional<Division> divided = divide(rest, stride, printer);
+    if (divided) {
+      parts.push_back(in[d] == 1 ? Index::literal(0) : divided->quotient);
+      rest = divided->remainder;
+      continue;
+    }
+    for (const auto& [variable, coefficient] : linear.terms) {
+      const int64_t step = stride / coefficient;
+      if (step > 1 && step * coefficient == stride) printer.wants_steps(variable, step);
+    }
+    return std::nullopt;
+  }
+  return parts;
+}
 
 // Splits or merges an index over `out` into one over `in` (same number of elements), block by block: dimensions of both
 // shapes are grouped into the smallest blocks of equal size; inside a block the index is linearised and taken apart
@@ -54,7 +102,10 @@ std::vector<Index> reshape_index(const std::vector<Index>& index, const Shape& o
     for (int d = i; d < i_end; ++d) wide += in[d] != 1;
     stride = pi;
     std::string rest;
-    for (int d = i; d < i_end; ++d) {
+    const auto parts = wide > 1 && linear.affine() && !linear.terms.empty() ? taken_apart(linear, in, i, i_end, printer)
+                                                                            : std::nullopt;
+    if (parts) std::copy(parts->begin(), parts->end(), result.begin() + i);
+    for (int d = i; d < i_end && !parts; ++d) {
       if (in[d] == 1) continue;
       stride /= in[d];
       if (wide == 1) {

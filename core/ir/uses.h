@@ -29,6 +29,10 @@ struct IndexPrinter {
   virtual std::string print(const Index& index) = 0;             // an expression
   virtual std::string constant(int64_t value) = 0;               // a name or literal
   virtual std::string local(const std::string& expression) = 0;  // stores it in a variable, gives its name
+  // How many values a variable takes, from 0 on; 0: not known.
+  virtual int64_t extent(int /*variable*/) const { return 0; }
+  // An index could be taken apart without a division if the variable ran in steps of that many.
+  virtual void wants_steps(int /*variable*/, int64_t /*step*/) {}
 };
 std::vector<Index> resolve(const Graph& graph, const Path& path, IndexPrinter& printer);
 

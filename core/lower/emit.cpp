@@ -38,6 +38,9 @@ void Emitter::start_over() {
   staged_.clear();
   stream_index_.clear();
   split_ = {};
+  steps_.clear();
+  told_ = -1;
+  anchors_.assign(1, 0);
   bound_.clear();
   picked_.clear();
 }
@@ -62,11 +65,11 @@ std::string Emitter::print(const Index& index) {
   const auto add = [&](const std::string& term) { text += text.empty() ? term : " + " + term; };
   for (const auto& [variable, coefficient] : index.terms) {
     if (names[variable].empty()) continue;
-    add(coefficient == 1 ? names[variable]
-                         : fmt::format("{} * {}", names[variable], constants_.coefficient(variable, coefficient)));
+    add(coefficient == 1 ? names[variable] : fmt::format("{} * {}", names[variable], factor(variable, coefficient)));
   }
   if (!index.opaque.empty()) add(index.opaque);
-  if (index.constant != 0) add(constants_.coefficient(-1, index.constant));
+  const bool told = told_ >= 0 && index.coefficient(told_) != 0;
+  if (index.constant != 0) add(told ? distance(index.constant) : constants_.coefficient(-1, index.constant));
   return text.empty() ? "0" : text;
 }
 
@@ -85,7 +88,7 @@ std::string Emitter::linear_index(const Shape& shape, int first) {
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] != 1) linear.terms.push_back({first + d, strides[d]});
   }
-  return print_element(linear);
+  return print_element(in_steps(linear));
 }
 
 std::string Emitter::print_element(const Index& index) {
@@ -251,7 +254,9 @@ std::string Emitter::member_value(const Member& member) {
   if (member.level == Level::full) {
     for (int64_t d : group_.inner) domain.push_back(d);
   }
-  return value(member.node, in_section(Path::over(node.shape, domain)));
+  Path path = in_section(Path::over(node.shape, domain));
+  for (Index& index : path.base) index = in_steps(index);
+  return value(member.node, path);
 }
 
 std::string Emitter::compute(int id, const Path& path) {

@@ -13,9 +13,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "heddle/core/contract/kernel_source.h"
@@ -101,6 +103,23 @@ class Emitter final : public IndexPrinter {
   std::string print(const Index& index) override;
   std::string constant(int64_t value) override { return constants_.integer(value); }
   std::string local(const std::string& expression) override;
+  // Of an elementwise group's own dimensions, where the text may depend on sizes.
+  bool knows_extents() const;
+  int64_t extent(int variable) const override;
+  void wants_steps(int variable, int64_t step) override { wanted_steps_.try_emplace(variable, step); }
+  // Whether a border of a pad was met that takes a comparison: what it guards has no index that divides.
+  bool met_border() const { return met_border_; }
+  // The steps in which variables should run (core/lower/lower_elementwise_steps.cpp); the first wish for each counts.
+  const std::map<int, int64_t>& wanted_steps() const { return wanted_steps_; }
+  // From now on dimension `variable` of the group is at step * variable + start, and the variable takes `extent`
+  // values; with a step of 0: none, the dimension is at `start`.
+  struct Steps {
+    int64_t step = 1, start = 0, extent = 1;
+  };
+  void run_in_steps(int variable, Steps steps) { steps_[variable] = steps; }
+  // Small factors of that variable, and small distances from one address to another, are text: a compiler that
+  // vectorises must know them.
+  void tell_factors(int variable) { told_ = variable; }
   // Names of the domain's variables; an empty name means the variable was merged into the one after it.
   std::vector<std::string> names;
   // Affine parts of all indices printed so far: which neighbouring variables may be merged follows from them.
@@ -203,6 +222,10 @@ class Emitter final : public IndexPrinter {
   Index from_binding(Index at, SlotRef slot, DType dtype);
   Index picked_row(int id, const std::string& row, int64_t rows);
   std::string if_picked(const std::string& statement) const;
+  std::optional<std::pair<int64_t, int64_t>> values_of(const Index& index) const;
+  Index in_steps(const Index& index) const;
+  std::string factor(int variable, int64_t coefficient);
+  std::string distance(int64_t constant);
   bool has_whole_rows() const;
   std::string based(size_t buffer, const std::string& index) const;
   std::string declare(DType dtype, const std::string& expression);
@@ -231,6 +254,11 @@ class Emitter final : public IndexPrinter {
   std::vector<Streamed> streamed_;
   std::string stream_index_;
   LaneSplit split_;
+  std::map<int, int64_t> wanted_steps_;
+  std::map<int, Steps> steps_;
+  int told_ = -1;
+  bool met_border_ = false;
+  std::vector<int64_t> anchors_{0};  // constants that others are told the distance from
   // What the text needs besides: casts from floats to integers, by arithmetic type and dtype, and helper functions.
   std::set<std::pair<DType, DType>> saturating_;
   bool uses_philox_ = false, uses_round_ = false;

@@ -23,12 +23,22 @@ std::string Emitter::compute_pad(int id, const std::vector<Index>& index) {
       inner.base.push_back(index[d]);
       continue;
     }
+    if (const auto range = values_of(index[d].plus(-before))) {
+      if (range->second < 0 || range->first >= in[d]) return literal(node.attrs.real, node.dtype);
+      if (range->first >= 0 && range->second < in[d]) {
+        inner.base.push_back(index[d].plus(-before));
+        continue;
+      }
+    }
+    met_border_ = true;
     // In unsigned arithmetic one comparison covers both ends.
     const std::string at = local(print(index[d].plus(-before)));
     inside += fmt::format("{}CAST(uint, {}) < CAST(uint, {})", inside.empty() ? "" : " && ", at, constant(in[d]));
-    const bool told = section_ != nullptr && index[d].affine();  // a section must know what it reads
+    // A section must know what it reads, and steps keep the indices of windows free of divisions.
+    const bool told = index[d].affine() && (section_ != nullptr || !steps_.empty());
     inner.base.push_back(told ? index[d].plus(-before) : Index{0, {}, at});
   }
+  if (inside.empty() && knows_extents()) return value(node.inputs[0], inner);
   const std::string name = declare(node.dtype, literal(node.attrs.real, node.dtype));
   open(fmt::format("if ({})", inside.empty() ? "true" : inside));
   const std::string read = value(node.inputs[0], inner);

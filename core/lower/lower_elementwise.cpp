@@ -44,6 +44,25 @@ void write_streamed(Emitter& e, int64_t count) {
     e.line(fmt::format("STREAM({}, {}, {}, {});", s.buffer, at, s.array, count));
 }
 
+RowUnits row_units(int64_t rows, int64_t inner, int64_t wanted) {
+  RowUnits u{.rows = rows, .inner = inner};
+  u.stretch = inner <= 2 * wanted ? inner : wanted;
+  u.stretches = ceil_div(inner, u.stretch);
+  u.block = u.stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner));
+  u.units = ceil_div(rows, u.block) * u.stretches;
+  return u;
+}
+
+void open_units(Emitter& e, const RowUnits& u) {
+  e.line(fmt::format("int t_unit = {};", e.group_index()));
+  e.open(fmt::format("if (t_unit < {})", e.constant(u.units)));
+  const std::string per_row = e.constant(u.stretches), rows = e.constant(u.rows), size = e.constant(u.inner);
+  e.line(fmt::format("int t_first = t_unit / {} * {};", per_row, e.constant(u.block)));
+  e.line(fmt::format("int t_last = min(t_first + {}, {});", e.constant(u.block), rows));
+  e.line(fmt::format("int t_low = t_unit % {} * {};", per_row, e.constant(u.stretch)));
+  e.line(fmt::format("int t_high = min(t_low + {}, {});", e.constant(u.stretch), size));
+}
+
 namespace {
 
 constexpr int64_t line = 64;  // elements of a cache line of the narrowest type
@@ -199,26 +218,26 @@ void stream_row(Emitter& e, const std::string& i, int64_t block, bool aligned_ro
   e.close();
 }
 
+// Whether a load jumps over a few elements (the windows of a pool): compilers vectorise only a jump that they know.
+bool tells_factors(const Emitter& e, const Axis& inner) {
+  if (e.joined() || e.varying()) return false;
+  return std::any_of(e.loads().begin(), e.loads().end(), [&](const LoadSite& load) {
+    const int64_t along = load.index.coefficient(inner.variable);
+    return load.index.affine() && along >= 2 && along <= 4;
+  });
+}
+
 // One work item per block of rows and stretch of the innermost axis, with a loop the compiler vectorises.
 LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> axes, Bindings& tunables) {
   const Axis inner = axes.empty() ? Axis{0, 1} : axes.back();
   if (!axes.empty()) axes.pop_back();
-  const int64_t rows = extent(axes);
-  const int64_t wanted = e.joined() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256);
-  const int64_t stretch = inner.size <= 2 * wanted ? inner.size : wanted;
-  const int64_t stretches = ceil_div(inner.size, stretch);
-  const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
-  const int64_t units = ceil_div(rows, block) * stretches;
+  const RowUnits units =
+      row_units(extent(axes), inner.size, e.joined() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256));
   const bool aligned_rows = inner.size % line == 0;
   const int64_t streamed = aligned_rows ? std::min<int64_t>(inner.size, 256) : 256;  // elements at a time
   const bool stream = tunables["STREAM"] != 0 && inner.size >= (aligned_rows ? line : 512) && !e.joined();
-  e.line(fmt::format("int t_unit = {};", e.group_index()));
-  e.open(fmt::format("if (t_unit < {})", e.constant(units)));
-  const std::string per_row = e.constant(stretches), rows_name = e.constant(rows), size = e.constant(inner.size);
-  e.line(fmt::format("int t_first = t_unit / {} * {};", per_row, e.constant(block)));
-  e.line(fmt::format("int t_last = min(t_first + {}, {});", e.constant(block), rows_name));
-  e.line(fmt::format("int t_low = t_unit % {} * {};", per_row, e.constant(stretch)));
-  e.line(fmt::format("int t_high = min(t_low + {}, {});", e.constant(stretch), size));
+  if (tells_factors(e, inner)) e.tell_factors(inner.variable);
+  open_units(e, units);
   if (stream) declare_streamed(e, streamed);
   e.open("for (int t_row = t_first; t_row < t_last; ++t_row)");
   split_index(e, axes, "t_row");
@@ -233,7 +252,7 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   }
   e.close();
   e.close();
-  LoweredKernel kernel = finish(e, in, {1, 1, 1}, units);
+  LoweredKernel kernel = finish(e, in, {1, 1, 1}, units.units);
   kernel.parallel = kernel.parallel &&
                     !stream;  // a joined row is written through the caches, and a launch saved is nothing beside 16 MB
   return kernel;
@@ -277,6 +296,10 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
   Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
+  if (in.options.loop_lanes && e.knows_extents()) {
+    const std::vector<StepDim> steps = find_steps(e, in);
+    if (!steps.empty()) return steps_as_loop(in, steps, tunables["CHUNK"]);
+  }
   if (const int64_t loops = user_loops(in);
       loops > 0 && in.caps.max_loop_iterations < UINT64_MAX && !in.options.loop_lanes) {
     tunables["PER_LANE"] = 1;

@@ -33,6 +33,15 @@ void declare_streamed(Emitter& e, int64_t count);
 // Writes them as whole lines, from the index that the variables name on.
 void write_streamed(Emitter& e, int64_t count);
 
+// How a loop over rows of `inner` elements is cut into units of work: blocks of rows, or stretches of one.
+struct RowUnits {
+  int64_t rows = 1, inner = 1, stretch = 1, stretches = 1, block = 1, units = 1;
+};
+// Units of about `wanted` elements.
+RowUnits row_units(int64_t rows, int64_t inner, int64_t wanted);
+// Opens the block of a group's unit: rows [t_first, t_last), of each the elements [t_low, t_high).
+void open_units(Emitter& e, const RowUnits& units);
+
 // Loads that are contiguous along axes[across] and strided along the last axis.
 struct Turn {
   size_t across = 0;
@@ -40,6 +49,16 @@ struct Turn {
 };
 // Nothing when every load is contiguous, constant or strided along the last axis whatever the others do.
 std::optional<Turn> find_turn(const Emitter& e, const std::vector<Axis>& axes);
+
+// A dimension of the domain along which a lane takes `step` neighbours.
+struct StepDim {
+  int variable = 0;
+  int64_t step = 1, size = 1;
+};
+// The dimensions whose indices are taken apart, as an emitter has learnt it; as many as a lane has registers for.
+std::vector<StepDim> find_steps(const Emitter& e, const LowerInput& in);
+// `chunk`: elements of a unit of work.
+LoweredKernel steps_as_loop(const LowerInput& in, const std::vector<StepDim>& dims, int64_t chunk);
 
 LoweredKernel tiled_as_loop(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn,
                             Bindings& tunables);

@@ -200,6 +200,29 @@ Row pick_dots(const Caps& caps, const ConvProblem& p) {
   return row;
 }
 
+// Of a weight gradient with fewer channels, vectors along the channels are mostly empty.
+constexpr int64_t few_channels = 4;
+
+// As many sums as fit 32 registers beside what they are made of: of two channels of grad, as each pixel that is loaded
+// then serves two products.
+Row pick_grad_rows(const ConvProblem& p) {
+  constexpr int64_t sums = 28;
+  Row row{{"SCHEDULE", conv_schedules::rows}, {"VW", p.out[2] > 8 ? 16 : 8}};
+  const int64_t width = p.kernel[2];
+  row["MR"] = p.OG > 1 && 2 * width <= sums ? 2 : 1;
+  row["KB"] = choice_at_most("conv_weight_grad", "KB", std::clamp<int64_t>(sums / (row["MR"] * width), 1, p.kernel[1]));
+  row["NB"] = choice_at_least("conv_weight_grad", "NB", std::min<int64_t>(ceil_div(p.OG, row["MR"]), 16));
+  row["CB"] = choice_at_least("conv_weight_grad", "CB", std::min<int64_t>(p.CG, 4));
+  while (row["NB"] > 1 && row["NB"] * row["MR"] * row["CB"] * p.kernel[1] * width * row["VW"] > cached_floats / 2)
+    row["NB"] /= 2;
+  row["QW"] = row["VW"];
+  while (row["QW"] < std::min<int64_t>(p.out[2], 128)) row["QW"] *= 2;
+  row["QH"] = choice_at_most("conv_weight_grad", "QH", std::clamp<int64_t>(p.out[1], 1, 28));
+  const auto staged = [&] { return row["CB"] * packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QW"]); };
+  while (row["QH"] > 1 && staged() > 8 << 10) row["QH"] = choice_at_most("conv_weight_grad", "QH", row["QH"] - 1);
+  return row;
+}
+
 // Does the body take these values? A kernel or dilation of extreme size fits no packed array.
 bool accepted(const char* body, const ConvProblem& p, Row row) {
   add_conv_facts(row, p);
@@ -223,9 +246,13 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
 
 Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
   if (const auto row = pick_winograd(caps, p); row && accepted("conv_weight_grad", p, *row)) return *row;
-  if (p.CG < 4 || p.OG < 4) {
-    if (p.kernel[1] * p.kernel[2] <= 128 && p.CG == 1) return {{"SCHEDULE", conv_schedules::rows}, {"VW", 16}};
-    if (p.OG < 4) return conv_schedules::any_lanes;
+  if (p.CG < few_channels || p.OG < few_channels) {
+    const Row row = pick_grad_rows(p);
+    // Packed vectors hold the width of the kernel too: two or three channels win where its positions are summed in one
+    // pass, over rows that fill a vector.
+    const bool wins = p.CG == 1 || p.OG < few_channels || (row.at("KB") == p.kernel[1] && p.out[2] > 8);
+    if (wins && accepted("conv_weight_grad", p, row)) return row;
+    if (p.OG < few_channels) return conv_schedules::any_lanes;
   }
   const int64_t cb = choice_at_least("conv_weight_grad", "CB", std::min<int64_t>(p.CG, conv_taps(p) == 1 ? 128 : 64));
   Row row{{"SCHEDULE", conv_schedules::packed}, {"VW", 16}, {"CB", cb}};
