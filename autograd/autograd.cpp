@@ -16,6 +16,7 @@
 #include "heddle/core/functions/nn/attention_pattern.h"
 #include "heddle/core/functions/nn/attention_problem.h"
 #include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/mesh_scope.h"
 #include "heddle/core/graph/post_order.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/op/user_row.h"
@@ -59,12 +60,25 @@ std::vector<NodePtr> topological(std::span<const Tensor> outputs, const std::uno
   return order;
 }
 
+// A gradient of what all ranks share is the same on all of them: what varies has to be summed.
+void check_varies(const Node& node, const Tensor& cotangent, std::string_view who) {
+  const AxisMask extra = cotangent.node()->varying & ~node.varying & ~varies_as_loop;
+  if (extra == 0 || (node.varying & varies_as_loop) != 0) return;
+  const MeshScope* scope = MeshScope::current();
+  if (scope == nullptr) return;
+  const std::string line = node.where.str();
+  throw AxisError(fmt::format("[grad] the cotangent of {} for '{}' {}{} varies along {}, the value does not", who,
+                              node.op->name, node.shape.str(), line.empty() ? "" : " (" + line + ")",
+                              scope->names(extra)));
+}
+
 void check_cotangent(const Node& node, const Tensor& cotangent, std::string_view who) {
   if (cotangent.shape() != node.shape || cotangent.dtype() != node.dtype) {
     throw GradError(fmt::format("[{}] cotangent {} {} does not fit the tensor {} {}; both must be the same", who,
                                 cotangent.shape().str(), name_of(cotangent.dtype()), node.shape.str(),
                                 name_of(node.dtype)));
   }
+  check_varies(node, cotangent, who);
 }
 
 // Whether the rule of that node is several operations, which for f16 and bf16 compute in f32 and round once, as the row
@@ -198,6 +212,7 @@ class Walk {
                                 node->op->name, r.shape().str(), name_of(r.dtype()), i, in.shape.str(),
                                 name_of(in.dtype)));
       }
+      check_varies(in, r, node->op->name);
       add(&in, r);
     }
   }

@@ -55,6 +55,7 @@ BatchTable make_table() {
   add_contraction_batching(table);
   add_attention_batching(table);
   add_linalg_batching(table);
+  add_collective_batching(table);
   add_custom_batching(table);
   for (const OpDef* op : {&ops::leaf_op, &ops::full_op, &ops::iota_op}) table[op].reason = "it depends on no example";
   table[&ops::loop_arg_op].reason = "it is a carry or slice of a loop around vmap";

@@ -54,6 +54,7 @@ void add_index_batching(BatchTable& table);
 void add_contraction_batching(BatchTable& table);
 void add_attention_batching(BatchTable& table);
 void add_linalg_batching(BatchTable& table);
+void add_collective_batching(BatchTable& table);
 void add_custom_batching(BatchTable& table);
 
 }  // namespace heddle::autograd

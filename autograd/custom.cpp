@@ -136,7 +136,7 @@ std::vector<Tensor> transposed(const CustomRule& rule, const RuleCall& call) {
   std::vector<Tensor> outputs;
   {
     const GradMode on(true);
-    for (size_t i = 0; i < rule.arguments; ++i) tangents.push_back(stand_in(zeros_like(call.in[1 + i])));
+    for (size_t i = 0; i < rule.arguments; ++i) tangents.push_back(zero_stand_in(*call.in[1 + i].node()));
     outputs.push_back(rule.jvp(call.in, tangents));
   }
   if (!outputs[0].defined()) return pulled;

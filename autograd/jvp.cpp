@@ -33,6 +33,7 @@ bool linear_in(const OpDef& op, size_t input) {
   if (op.kind == OpKind::movement) return &op != &ops::pad_op;  // a border of other than 0 has no tangent: see below
   if (&op == &ops::take_op || &op == &ops::gather_op) return input == 0;
   if (&op == &ops::scatter_rows_op) return input != 1;
+  if (op.kind == OpKind::collective) return &op != &ops::pmax_op && &op != &ops::pmin_op;
   return &op == &ops::sum_op || &op == &ops::cumsum_op;
 }
 
@@ -200,6 +201,12 @@ Tensor stand_in(const Tensor& x) {
   return Tensor(node);
 }
 
+Tensor zero_stand_in(const Node& like) {
+  const Tensor made = stand_in(zeros(like.shape, like.dtype, like.device));
+  made.node()->varying = like.varying;
+  return made;
+}
+
 bool tracks_outside(std::span<const Tensor> outputs, std::span<const Tensor> stand_ins) {
   std::unordered_set<const Node*> seen;
   for (const Tensor& x : stand_ins) {
@@ -248,7 +255,7 @@ Tensor transposed_rule(const Node& node, const Tensor& value, std::span<const Te
   Tensor cotangent;
   {
     const GradMode on(true);
-    cotangent = stand_in(zeros(node.shape, node.dtype, node.device));
+    cotangent = zero_stand_in(node);
     call.g = cotangent;
     row->rule(call);
   }

@@ -26,6 +26,9 @@ class GradMode {
 };
 
 Tensor stand_in(const Tensor& x);
+// One of zeros, which varies between ranks as `like` does: else what it is mixed with would sum its cotangent over
+// them.
+Tensor zero_stand_in(const Node& like);
 
 // Whether `outputs` depend on anything that tracks other than through `stand_ins`: then what a transform makes of them
 // must track as well.

@@ -18,6 +18,7 @@ const GradientRow* find_gradient(const OpDef& op) {
     add_linalg_rules(made);
     add_spectral_rules(made);
     add_loop_rules(made);
+    add_collective_rules(made);
     add_custom_rules(made);
     add_reasons(made);
     return made;

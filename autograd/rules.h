@@ -63,6 +63,7 @@ void add_scan_rules(RuleTable& table);
 void add_linalg_rules(RuleTable& table);
 void add_spectral_rules(RuleTable& table);
 void add_loop_rules(RuleTable& table);
+void add_collective_rules(RuleTable& table);
 void add_custom_rules(RuleTable& table);
 void add_reasons(RuleTable& table);
 

@@ -90,7 +90,7 @@ void transpose_body(RuleCall& call, const UserRow& user, UserCall made) {
   {
     const GradMode on(true);
     for (const Tensor& x : made.inputs)
-      made.tangents.push_back(is_float(x.dtype()) ? stand_in(zeros_like(x)) : zeros_like(x));
+      made.tangents.push_back(is_float(x.dtype()) ? zero_stand_in(*x.node()) : zeros_like(x));
     outputs = run_jvp(*user.definition, made);
   }
   Tensors defined, cotangents;

@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.25)
 
 set(open
-  heddle.h autograd/gradcheck.h train/checkpoint.h train/recipe.h train/tensorboard.h train/trainer.h
+  heddle.h autograd/gradcheck.h distributed/shard_map.h train/checkpoint.h train/recipe.h train/tensorboard.h train/trainer.h
   # backends (docs/extending.md)
   core/contract/device.h core/contract/slices.h core/device/in_flight.h core/device/registry.h core/device/validate.h
   core/dialect/printer.h

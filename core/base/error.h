@@ -48,6 +48,12 @@ class ValueError : public UserError {
   using UserError::UserError;
 };
 
+// Axes of a mesh: one that is not there, or a value that varies along others than was said (core/graph/mesh_scope.h).
+class AxisError : public ValueError {
+ public:
+  using ValueError::ValueError;
+};
+
 // A matrix that does not allow what was asked: singular, not positive definite, an iteration that did not converge.
 class LinAlgError : public ValueError {
  public:

@@ -14,6 +14,7 @@
 #include "heddle/core/functions/shape/index_check.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/mesh_scope.h"
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/core/graph/transform.h"
 #include "heddle/core/memory/memory_budget.h"
@@ -234,7 +235,10 @@ void CompiledFunction::call(Invocation& invocation) {
   const auto tracks = [](const Tensor* t) { return t->impl() && t->impl()->node->tracks; };
   const bool differentiable =
       grad_mode() && std::any_of(invocation.arguments.begin(), invocation.arguments.end(), tracks);
-  if (Trace::current() != nullptr || TransformScope::active() || eager_mode() || differentiable)
+  // In a program of ranks: a replay would give values without types, and ranks of one process would wait for each other
+  // under the lock.
+  const bool among_ranks = MeshScope::current() != nullptr;
+  if (Trace::current() != nullptr || TransformScope::active() || among_ranks || eager_mode() || differentiable)
     return invocation.run();
   if (anything_pending()) evaluate_pending();
   for (const Tensor* t : invocation.arguments) {

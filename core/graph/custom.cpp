@@ -38,6 +38,7 @@ NodePtr new_custom(const Tensor& value, std::span<const Tensor> others, std::sha
   node->op = &ops::custom_op;
   node->inputs.push_back(value.node());
   for (const Tensor& other : others) node->inputs.push_back(other.node());
+  node->varying = unify_inputs(ops::custom_op, {}, node->inputs);
   node->shape = value.shape();
   node->dtype = value.dtype();
   node->device = &value.device();

@@ -19,6 +19,9 @@ void evaluate(std::span<const NodePtr> roots, const char* why = nullptr);
 // Everything pending on this thread; inside a function that compile() traces nothing, as it evaluates at the function's
 // end.
 void evaluate_pending();
+// Makes the collectives that this thread has recorded (core/graph/mesh_scope.h), in their order; what else `roots` and
+// later collectives need of what is computed on the way is kept.
+void make_collectives(std::span<const NodePtr> roots);
 // Called by make_node: remembers the node as pending on this thread (and evaluates when eager or when too much is
 // pending).
 void note_pending(const NodePtr& node);

@@ -74,6 +74,7 @@ NodePtr make_loop(DeviceContext& device, std::shared_ptr<const LoopBody> body, s
     node->tracks = node->tracks || (input->tracks && is_float(input->dtype));
   }
   node->tracks = node->tracks && grad_mode();
+  node->varying = unify_inputs(ops::loop_op, {}, inputs);
   node->where = current_line();
   node->keep = RecomputeScope::mark();
   node->inputs = std::move(inputs);

@@ -5,7 +5,9 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/recycled.h"
 #include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/mesh_scope.h"
 #include "heddle/core/graph/recompute_scope.h"
+#include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle {
@@ -27,6 +29,23 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
   node->where = current_line();
   node->keep = RecomputeScope::mark();
   return node;
+}
+
+[[noreturn]] void refuse_assign(AxisMask extra, const Node& target, const Node& value) {
+  throw AxisError(fmt::format(
+      "[assign] the value{} varies along {}, the {} parameter that it is assigned to does not: psum or pmean it",
+      value.where.known() ? " of " + value.where.str() : "", MeshScope::required("assign").names(extra),
+      target.shape.str()));
+}
+
+NodePtr varied(const NodePtr& x, AxisMask along) {
+  return make_node(ops::pvary_op, {x}, CollectiveAttrs(along).packed(), x->shape, x->dtype);
+}
+
+// What a collective gives when its operand varies along `all`.
+AxisMask result_of(const OpDef& op, AxisMask axes, AxisMask all) {
+  const bool reduces = &op == &ops::psum_op || &op == &ops::pmax_op || &op == &ops::pmin_op;
+  return reduces ? all & ~axes : all | axes;
 }
 
 }  // namespace
@@ -57,9 +76,11 @@ NodePtr make_node(const OpDef& op, std::vector<NodePtr> inputs, Attrs attrs, con
     if (input->device != device) refuse_devices(op, *inputs[0], *input);
     tracks = tracks || input->tracks;
   }
+  const AxisMask varying = unify_inputs(op, attrs, inputs);
   NodePtr node = new_node(*device, op, shape, dtype);
   node->attrs = std::move(attrs);
   node->inputs = std::move(inputs);
+  node->varying = varying;
   // An assign starts a new life of its target: what it holds is a leaf for autograd (Tensor::assign marks it).
   node->tracks =
       tracks && recording_gradients && is_float(dtype) && &op != &ops::stop_gradient_op && &op != &ops::assign_op;
@@ -70,6 +91,7 @@ NodePtr make_node(const OpDef& op, std::vector<NodePtr> inputs, Attrs attrs, con
 NodePtr make_node_on(DeviceContext& device, const OpDef& op, Attrs attrs, const Shape& shape, DType dtype) {
   NodePtr node = new_node(device, op, shape, dtype);
   node->attrs = std::move(attrs);
+  if (&op == &ops::loop_arg_op && MeshScope::current() != nullptr) node->varying = varies_as_loop;
   note_pending(node);
   return node;
 }
@@ -90,6 +112,28 @@ NodePtr make_host_leaf(DeviceContext& device, const HostValue& value, const Shap
   node->host = std::make_unique<HostValue>(value);
   node->view = View::dense(shape);
   return node;
+}
+
+AxisMask unify_inputs(const OpDef& op, const Attrs& attrs, std::vector<NodePtr>& inputs) {
+  AxisMask all = 0;
+  for (const NodePtr& input : inputs) all |= input->varying;
+  if (all == 0 && op.kind != OpKind::collective) return 0;
+  if (MeshScope::current() == nullptr) return 0;  // what an ended scope left behind is a value like any other
+  if (&op == &ops::assign_op) {
+    // A parameter that ranks share would be another one on each; a state of the program takes on the value's type.
+    const AxisMask extra = inputs[1]->varying & ~inputs[0]->varying;
+    if (extra != 0 && inputs[0]->tracks) refuse_assign(extra, *inputs[0], *inputs[1]);
+    return all;
+  }
+  const AxisMask axes = op.kind == OpKind::collective ? CollectiveAttrs(attrs).axes : 0;
+  AxisMask needed = all & ~varies_as_loop;
+  if (communicates(op)) needed |= axes;
+  for (NodePtr& input : inputs) {
+    const AxisMask lacks = needed & ~input->varying;
+    const bool fixed = (input->varying & varies_as_loop) == 0;  // a loop's inputs are made equal where it is made
+    if (lacks != 0 && fixed && input->tracks && is_float(input->dtype) && grad_mode()) input = varied(input, lacks);
+  }
+  return op.kind == OpKind::collective ? result_of(op, axes, all | (communicates(op) ? axes : 0)) : all;
 }
 
 std::string describe(const Node& node) {

@@ -39,6 +39,7 @@ struct Node {
   DeviceContext* device = nullptr;
   bool tracks = false;  // gradients flow through this node (or, for a leaf, into it)
   Keep keep = Keep::plain;
+  AxisMask varying = 0;  // along which axes of the thread's mesh it may differ between ranks (core/graph/mesh_scope.h)
 
   // The value, once there is one.
   StoragePtr storage;
@@ -69,6 +70,13 @@ NodePtr make_node_on(DeviceContext& device, const OpDef& op, Attrs attrs, const 
 NodePtr make_leaf(StoragePtr storage, const View& view, DType dtype);
 // A leaf over up to four host words (f32 or i32).
 NodePtr make_host_leaf(DeviceContext& device, const HostValue& value, const Shape& shape, DType dtype);
+
+// The bit of what is computed in the body of a loop from its arguments: it varies as the loop's inputs do.
+constexpr AxisMask varies_as_loop = AxisMask{1} << 31;
+
+// How a node over `inputs` varies. Inputs that vary less than others and have a gradient pass a pvary first. AxisError
+// for an assign to what collects gradients of a value that varies along more axes.
+AxisMask unify_inputs(const OpDef& op, const Attrs& attrs, std::vector<NodePtr>& inputs);
 
 // "matmul (32, 128) f32" with inputs and the user's line, for messages and dumps.
 std::string describe(const Node& node);

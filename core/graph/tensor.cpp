@@ -43,12 +43,9 @@ bool begins_history(const Node& node) { return node.op == &ops::leaf_op || node.
 // A new leaf over the node's value, which is computed if it is not there yet.
 NodePtr own_leaf(const NodePtr& node) {
   if (!node->has_value()) evaluate({&node, 1});
-  if (node->host) {
-    NodePtr leaf = make_host_leaf(*node->device, *node->host, node->shape, node->dtype);
-    if (trace::any()) trace::derived(leaf, node);
-    return leaf;
-  }
-  NodePtr leaf = make_leaf(node->storage, node->view, node->dtype);
+  NodePtr leaf = node->host ? make_host_leaf(*node->device, *node->host, node->shape, node->dtype)
+                            : make_leaf(node->storage, node->view, node->dtype);
+  leaf->varying = node->varying;
   if (trace::any()) trace::derived(leaf, node);
   return leaf;
 }

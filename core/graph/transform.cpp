@@ -29,6 +29,7 @@ NodePtr make_example(const Node& whole, const Shape& shape) {
   node->shape = shape;
   node->dtype = whole.dtype;
   node->device = whole.device;
+  node->varying = whole.varying;
   node->tracks = whole.tracks && grad_mode();
   node->where = current_line();
   return node;

@@ -69,6 +69,16 @@ TriangularAttrs::TriangularAttrs(const Attrs& attrs)
 
 Attrs triangular_attrs(bool upper, bool transposed, bool unit) { return {{upper, transposed, unit}}; }
 
+CollectiveAttrs::CollectiveAttrs(const Attrs& attrs) : axes(static_cast<AxisMask>(attrs.ints[0])) {
+  for (size_t i = 1; i + 1 < attrs.ints.size(); i += 2) pairs.emplace_back(attrs.ints[i], attrs.ints[i + 1]);
+}
+
+Attrs CollectiveAttrs::packed() const {
+  Attrs attrs{{static_cast<int64_t>(axes)}};
+  for (const auto& [from, to] : pairs) attrs.ints.insert(attrs.ints.end(), {from, to});
+  return attrs;
+}
+
 namespace {
 
 bool ascending_below(const std::vector<int64_t>& axes, int rank) {
@@ -107,6 +117,8 @@ bool fits(AttrsForm form, const Attrs& attrs, int rank) {
     case AttrsForm::merge:
     case AttrsForm::triangle:
       return count == 3;
+    case AttrsForm::collective:
+      return count % 2 == 1;
   }
   return false;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "heddle/core/op/op.h"
@@ -120,6 +121,16 @@ struct TriangularAttrs {
   bool upper = false, transposed = false, unit = false;
 };
 Attrs triangular_attrs(bool upper, bool transposed, bool unit);
+
+// AttrsForm::collective: psum, pmax, pmin, all_gather, reduce_scatter, all_to_all, ppermute, pvary.
+struct CollectiveAttrs {
+  explicit CollectiveAttrs(AxisMask over, std::vector<std::pair<int64_t, int64_t>> moves = {})
+      : axes(over), pairs(std::move(moves)) {}
+  explicit CollectiveAttrs(const Attrs& attrs);
+  Attrs packed() const;
+  AxisMask axes;
+  std::vector<std::pair<int64_t, int64_t>> pairs;  // of ppermute: places that send, and those that receive
+};
 
 // Whether attributes have the numbers that the form wants; `rank` is that of the first input, or of a value without.
 bool fits(AttrsForm form, const Attrs& attrs, int rank);

@@ -30,7 +30,8 @@ enum class OpKind : uint8_t {
   body,         // one hand-written body of shaders/: its lowering is a line in core/lower/body_lowering.cpp
   random,       // counter-based bits
   fused,        // has a decomposition into the kinds above
-  effect        // assign
+  effect,       // assign
+  collective    // made by the ranks along axes of a mesh together; core/graph/collective.h
 };
 std::string_view name_of(OpKind kind);
 
@@ -67,12 +68,16 @@ enum class AttrsForm : uint8_t {
   scan,
   sort,
   merge,
-  triangle
+  triangle,
+  collective
 };
 
 // Where a driver's compiler takes an elementwise result for a constant although a NaN or infinity among the operands
 // makes it NaN: beside a factor 0 (x * 0), or where both operands are one value (x - x, x / x).
 enum class Folded : uint8_t { never, by_zero, by_itself };
+
+// Axes of a mesh, as bits by their number (core/graph/mesh_scope.h).
+using AxisMask = uint32_t;
 
 // Attributes of a node; core/op/attrs.h reads and writes them by name. Part of the structural key.
 struct Attrs {

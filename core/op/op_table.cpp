@@ -236,6 +236,16 @@ HEDDLE_PRIMITIVE(while_result, effect, -1, widest, free, "what a while_loop of u
 HEDDLE_PRIMITIVE(loop, effect, -1, widest, free, "a body repeated: scan, cond and while_loop are made of it")
 HEDDLE_PRIMITIVE(loop_result, effect, 1, widest, free,
                  "a carry after the last iteration, or a value of the body from every iteration")
+HEDDLE_PRIMITIVE(psum, collective, 1, widest, collective, "sum over the ranks along axes of a mesh")
+HEDDLE_PRIMITIVE(pmax, collective, 1, widest, collective, "largest over the ranks along axes; NaN if one is NaN")
+HEDDLE_PRIMITIVE(pmin, collective, 1, widest, collective, "smallest over the ranks along axes; NaN if one is NaN")
+HEDDLE_PRIMITIVE(all_gather, collective, 1, widest, collective, "x of every rank along axes, stacked in front")
+HEDDLE_PRIMITIVE(reduce_scatter, collective, 1, widest, collective,
+                 "the own one of the parts along the first axis, summed over the ranks along axes")
+HEDDLE_PRIMITIVE(all_to_all, collective, 1, widest, collective,
+                 "a part along the first axis from each rank along axes, which gets one as well")
+HEDDLE_PRIMITIVE(ppermute, collective, 1, widest, collective, "x of another rank along axes; zeros where none sends")
+HEDDLE_PRIMITIVE(pvary, collective, 1, widest, collective, "x, as a value that may differ between ranks along axes")
 #undef HEDDLE_PRIMITIVE
 
 #define HEDDLE_ROW(name, arity, rule, autocast, cost, dialect, doc)                            \
@@ -316,7 +326,15 @@ const OpDef* const table[] = {&ops::leaf_op,
                               &ops::assign_op,
                               &ops::while_result_op,
                               &ops::loop_op,
-                              &ops::loop_result_op};
+                              &ops::loop_result_op,
+                              &ops::psum_op,
+                              &ops::pmax_op,
+                              &ops::pmin_op,
+                              &ops::all_gather_op,
+                              &ops::reduce_scatter_op,
+                              &ops::all_to_all_op,
+                              &ops::ppermute_op,
+                              &ops::pvary_op};
 
 }  // namespace
 
@@ -373,6 +391,8 @@ std::string_view name_of(OpKind kind) {
       return "fused";
     case OpKind::effect:
       return "effect";
+    case OpKind::collective:
+      return "collective";
   }
   return "?";
 }

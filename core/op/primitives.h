@@ -55,6 +55,13 @@
 // cholesky lu solve_triangular linear_solve det qr eigh svd   fused          core/functions/linalg/linalg_rows.h
 // custom           fused                                                     core/graph/custom.h
 // loop_arg, loop, loop_result, while_result   leaf, effect                   core/graph/loop_node.h
+// psum pmax pmin   collective   x               CollectiveAttrs              x.shape; over the ranks of a group: those
+//                                                                            that differ along the axes alone, n of them
+// all_gather       collective   x               CollectiveAttrs              (n, x.shape): of every place in its order
+// reduce_scatter   collective   x (n, C...)     CollectiveAttrs              (C...): the own part, summed over the group
+// all_to_all       collective   x (n, C...)     CollectiveAttrs              part i goes to place i; a part from each
+// ppermute         collective   x               CollectiveAttrs: pairs       what the place got; zeros for who gets none
+// pvary            collective   x               CollectiveAttrs              x, as what may differ along the axes
 // clang-format on
 //
 // Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.
@@ -79,6 +86,7 @@ extern const OpDef attention_op, attention_query_gradient_op, attention_key_grad
 extern const OpDef softmax_op, log_softmax_op, logsumexp_op, cross_entropy_op, custom_op, assign_op;
 extern const OpDef cholesky_op, lu_op, solve_triangular_op, linear_solve_op, det_op, qr_op, eigh_op, svd_op;
 extern const OpDef loop_arg_op, loop_op, loop_result_op, while_result_op;
+extern const OpDef psum_op, pmax_op, pmin_op, all_gather_op, reduce_scatter_op, all_to_all_op, ppermute_op, pvary_op;
 
 // Elementwise rows of the table by identity, e.g. ops::add_op.
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) extern const OpDef name##_op;
@@ -96,5 +104,8 @@ inline bool is_view_op(const OpDef& op) {
   return &op == &ops::reshape_op || &op == &ops::permute_op || &op == &ops::expand_op || &op == &ops::slice_op ||
          &op == &ops::flip_op;
 }
+
+// True for rows that send and receive: pvary alone is of their kind and does not.
+inline bool communicates(const OpDef& op) { return op.kind == OpKind::collective && &op != &ops::pvary_op; }
 
 }  // namespace heddle

@@ -47,7 +47,16 @@ uint64_t next_epoch() {
                   node.shape.str(), name_of(node.dtype)));
 }
 
+[[noreturn]] void throw_not_made(const Node& node) {
+  const std::string line = node.where.str();
+  throw AxisError(
+      fmt::format("[{}] the result {} {}{} was never made: its program of ranks has ended, or an earlier collective "
+                  "failed; return it from shard_map's function, or look at it there",
+                  node.op->name, node.shape.str(), name_of(node.dtype), line.empty() ? "" : " of " + line));
+}
+
 void check_capturable(const Node& node) {
+  if (communicates(*node.op) && !node.has_value()) throw_not_made(node);
   if (node.overwritten) throw_overwritten(node);
   if (node.op == &ops::loop_arg_op) throw_escaped(node);
   if (is_example(node)) throw_example(node);

@@ -72,7 +72,7 @@ class Importer {
       ids_[node.get()] = add_leaf(*node, {next_argument_++, -1, View::dense(node->shape)});
     } else if (node->op->decompose && !has_kernel(*node)) {
       ids_[node.get()] = import_fused(node);
-    } else if (node->op == &ops::assign_op || node->op == &ops::while_result_op) {
+    } else if (node->op == &ops::assign_op || node->op == &ops::while_result_op || node->op == &ops::pvary_op) {
       ids_[node.get()] = ids_.at(node->inputs.back().get());
     } else {
       IrNode ir{planned_row(node->op), node->attrs, {}, node->shape, node->dtype};

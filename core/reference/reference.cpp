@@ -42,9 +42,12 @@ HostArray compute(const Node& node, reference::Inputs in) {
     case OpKind::fused:
       return reference::fused(node, in);
     case OpKind::effect:
-      return *in.back();  // the value; the caller writes it where it belongs
+      return *in.back();      // the value; the caller writes it where it belongs
+    case OpKind::collective:  // what communicates has a value by now (core/run/segments.h): pvary is left
+      if (communicates(*node.op)) break;
+      return *in.back();
   }
-  return read_value(node);
+  return read_value(node);  // which says what is missing
 }
 
 thread_local int rounding_scopes = 0;

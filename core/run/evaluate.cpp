@@ -14,6 +14,7 @@
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/graph/excess_precision.h"
 #include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/mesh_scope.h"
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/core/graph/pending.h"
 #include "heddle/core/graph/run_once.h"
@@ -23,6 +24,7 @@
 #include "heddle/core/inspect/profile.h"
 #include "heddle/core/ir/ir.h"
 #include "heddle/core/memory/memory_budget.h"
+#include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/record/capture.h"
 #include "heddle/core/record/repeats.h"
@@ -50,16 +52,6 @@ struct ThreadState {
 };
 
 ThreadState& state() { return of_this_thread<ThreadState>(); }
-
-// The node has its value; its past is only kept for gradients.
-void give_value(Node& node, StoragePtr storage, const View& view) {
-  node.storage = std::move(storage);
-  node.view = view;
-  if (!node.tracks || node.op == &ops::assign_op) {
-    const std::vector<NodePtr> past = std::move(node.inputs);
-    node.inputs.clear();
-  }
-}
 
 std::string at_line() {
   const std::string place = current_line().str();
@@ -111,7 +103,17 @@ std::vector<GraphOutput> run_reference(DeviceContext& device, const Capture& cap
 
 }  // namespace
 
+void give_value(Node& node, StoragePtr storage, const View& view) {
+  node.storage = std::move(storage);
+  node.view = view;
+  if (!node.tracks || node.op == &ops::assign_op) {
+    const std::vector<NodePtr> past = std::move(node.inputs);
+    node.inputs.clear();
+  }
+}
+
 Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots, std::span<const NodePtr> early) {
+  make_collectives(roots);
   const HostSpan span("capture");
   Evaluation evaluation{&device, capture(roots), nullptr};
   note_early(evaluation.captured, early);
@@ -243,6 +245,21 @@ void evaluate_pending() {
 
 namespace {
 
+// All ranks make it, whatever becomes of its result. Over an example of vmap it is not what is computed.
+void note_collective(const NodePtr& node) {
+  const std::string_view name = node->op->name;
+  MeshScope& scope = MeshScope::required(name);
+  if (BodyTrace::current() != nullptr) {
+    throw AxisError(
+        fmt::format("[{}] a collective along {} stands in the body of a scan, cond or while_loop, which has "
+                    "none yet: call it before or after",
+                    name, scope.names(CollectiveAttrs(node->attrs).axes)));
+  }
+  if (ExampleScope::active() && depends_on_example(node)) return;
+  if (trace::any()) trace::refuse(fmt::format("{} waits for other ranks", name));
+  scope.note(node);
+}
+
 constexpr const char* unobserved = "a loop was recorded that nobody looks at";
 
 // What the first `count` pending operations give to those behind them. When a loop is recognised many of its iterations
@@ -278,6 +295,7 @@ void evaluate_before(size_t count) {
 
 void note_pending(const NodePtr& node) {
   if (PendingPause::active()) return;
+  if (communicates(*node->op)) note_collective(node);
   if (BodyTrace* body = BodyTrace::current()) return body->note(node);
   if (ExampleScope::active()) return;
   const NodePtr root[] = {node};

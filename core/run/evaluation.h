@@ -31,6 +31,8 @@ bool anything_pending();
 // `early`: values held by a Tensor that are wanted first, in that order.
 Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots,
                               std::span<const NodePtr> early = {});
+// The node has its value; its past is only kept for gradients.
+void give_value(Node& node, StoragePtr storage, const View& view);
 // Gives the outputs of the capture their values. `ready`: CompiledGraph::run().
 void run_evaluation(Evaluation& evaluation, const Ready& ready = {});
 

@@ -153,7 +153,7 @@ int FamilyLifter::lifted(Family& family) {
   if (!reads_joined(family)) return -1;
   const OpKind kind = first(family).op->kind;
   if (kind == OpKind::body) return convolved(family);
-  if (kind == OpKind::effect || kind == OpKind::fused) return -1;
+  if (kind == OpKind::effect || kind == OpKind::fused || kind == OpKind::collective) return -1;
   const size_t before = out_.nodes.size();
   const int made = by_rows(family);
   family.rows = made >= 0;

@@ -92,7 +92,9 @@ Tensor batch_of(const Tensor& x, const Range& rows) {
   View view = x.node()->view;
   view.offset += rows.start * (x.numel() / x.shape()[0]);
   view.shape = x.shape().with(0, rows.count);
-  return Tensor(make_leaf(x.node()->storage, view, x.dtype()));
+  const NodePtr leaf = make_leaf(x.node()->storage, view, x.dtype());
+  leaf->varying = x.node()->varying;
+  return Tensor(leaf);
 }
 
 Tensor slice_node(const Tensor& x, const std::vector<Range>& ranges) {

@@ -1,0 +1,106 @@
+#include "heddle/core/run/segments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/mesh_scope.h"
+#include "heddle/core/graph/post_order.h"
+#include "heddle/core/graph/read_value.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/run/evaluation.h"
+
+namespace heddle {
+namespace {
+
+// Costs nothing, has no value of its own, or is marked to be computed again: a later segment does so.
+bool repeated(const Node& node) {
+  return node.op->kind == OpKind::constant || node.op->kind == OpKind::movement || node.op == &ops::pvary_op ||
+         node.op == &ops::loop_op || node.keep == Keep::inside;
+}
+
+void evaluate_segment(std::span<const NodePtr> roots) {
+  std::vector<NodePtr> rest(roots.begin(), roots.end());
+  while (!rest.empty()) {
+    DeviceContext& device = *rest.front()->device;
+    const auto others =
+        std::stable_partition(rest.begin(), rest.end(), [&](const NodePtr& node) { return node->device == &device; });
+    Evaluation evaluation = prepare_evaluation(device, {rest.begin(), others});
+    run_evaluation(evaluation);
+    rest.erase(rest.begin(), others);
+  }
+}
+
+void call(AxisLinks& links, Node& collective) {
+  const CallerScope scope(collective.where.caller);
+  const std::vector<uint8_t> result = links.call(collective, read_bytes(*collective.inputs[0]));
+  const size_t bytes = static_cast<size_t>(collective.shape.numel()) * size_of(collective.dtype);
+  if (result.size() != bytes)
+    throw Error(fmt::format("[{}] the ranks gave {} bytes for {}", collective.op->name, result.size(), bytes));
+  StoragePtr storage = collective.device->allocate(bytes);
+  if (bytes > 0) collective.device->write(*storage, 0, result.data(), bytes);
+  give_value(collective, std::move(storage), View::dense(collective.shape));
+}
+
+}  // namespace
+
+Segments::Segments(std::vector<NodePtr> collectives, std::span<const NodePtr> roots)
+    : collectives_(std::move(collectives)) {
+  for (size_t i = 0; i < collectives_.size(); ++i) add(collectives_[i], i);
+  for (const NodePtr& root : roots) add(root, collectives_.size());
+  // Users before inputs: what a node that is computed again reads is read as late as the node itself.
+  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+    const Node& node = **it;
+    const size_t reads = repeated(node) ? last_read(node) : segment_.at(&node);
+    for (const NodePtr& input : node.inputs) {
+      size_t& last = last_read_.try_emplace(input.get(), reads).first->second;
+      last = std::max(last, reads);
+      if (input->storage) guards_.push_back(input->storage);
+    }
+  }
+}
+
+// Numbers what a segment has to compute: what no segment before it did.
+void Segments::add(const NodePtr& root, size_t segment) {
+  if (root->has_value() || !segment_.try_emplace(root.get(), segment).second) return;
+  post_order(
+      root,
+      [&](const NodePtr& input) { return !input->has_value() && segment_.try_emplace(input.get(), segment).second; },
+      [](const Node&) { return true; }, [&](const NodePtr& node) { order_.push_back(node); });
+}
+
+size_t Segments::last_read(const Node& node) const {
+  const auto found = last_read_.find(&node);
+  return found == last_read_.end() ? segment_.at(&node) : std::max(found->second, segment_.at(&node));
+}
+
+std::vector<NodePtr> Segments::roots_of(size_t segment) const {
+  std::vector<NodePtr> roots;
+  for (const NodePtr& node : order_) {
+    if (segment_.at(node.get()) != segment || node->has_value() || communicates(*node->op)) continue;
+    const bool operand = node == collectives_[segment]->inputs[0];
+    if (operand || (!repeated(*node) && last_read(*node) > segment)) roots.push_back(node);
+  }
+  const NodePtr& operand = collectives_[segment]->inputs[0];  // of an earlier segment, which had no reason to keep it
+  if (!operand->has_value() && std::find(roots.begin(), roots.end(), operand) == roots.end()) roots.push_back(operand);
+  return roots;
+}
+
+void Segments::run(AxisLinks& links) {
+  for (size_t i = 0; i < collectives_.size(); ++i) {
+    evaluate_segment(roots_of(i));
+    call(links, *collectives_[i]);
+  }
+}
+
+void make_collectives(std::span<const NodePtr> roots) {
+  MeshScope* scope = MeshScope::current();
+  if (scope == nullptr) return;
+  std::vector<NodePtr> recorded = scope->take_recorded();
+  if (!recorded.empty()) Segments(std::move(recorded), roots).run(scope->links());
+}
+
+}  // namespace heddle
