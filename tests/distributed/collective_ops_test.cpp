@@ -72,6 +72,8 @@ struct Along {
   Names axes;
 };
 
+void PrintTo(const Along& along, std::ostream* out) { *out << along.device; }
+
 class CollectiveOps : public testing::TestWithParam<Along> {
  protected:
   const Mesh mesh{{{"dp", 2}, {"tp", 2}}, 4};

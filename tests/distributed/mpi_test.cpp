@@ -54,6 +54,14 @@ TEST_F(Mpi, TwoAndFourRanks) {
   }
 }
 
+TEST_F(Mpi, ProgramsOfRanks) {
+  for (const int count : {2, 4}) {
+    const Finished run = ranks(count, "program");
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.out.rfind("ok ", 0), 0u) << run.out;
+  }
+}
+
 TEST_F(Mpi, RanksThatDisagreeAreNamed) {
   const Finished run = ranks(2, "mismatch");
   EXPECT_NE(run.exit_code, 0);

@@ -116,10 +116,10 @@ TEST_P(SegmentsOnDevices, WhatTwoSegmentsReadIsComputedOnceAndKept) {
   const Tensor x = reshape(numbers({1, 2, 3, 4}), {2, 2});
   Tensor result;
   {
-    const Tensor product = matmul(x, x);  // nobody holds it when the result is looked at
+    const Tensor product = matmul(matmul(x, x), x);  // nobody holds it when the result is looked at
     result = psum(product + 1, "dp") * product;
   }
-  EXPECT_EQ(result.to_doubles(), (std::vector<double>{2 * 8 * 7, 2 * 11 * 10, 2 * 16 * 15, 2 * 23 * 22}));
+  EXPECT_EQ(result.to_doubles(), (std::vector<double>{2 * 38 * 37, 2 * 55 * 54, 2 * 82 * 81, 2 * 119 * 118}));
   if (device().caps().target != Target::none) {
     EXPECT_EQ(device().counters().kernels - before, 1u);
   }

@@ -1,5 +1,5 @@
-// A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks collectives|mismatch|silent|twice`. Rank 0
-// prints a line that begins with "ok", others theirs behind their number; 3 is the exit code after a failure.
+// A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks collectives|program|mismatch|silent|twice`.
+// Rank 0 prints a line that begins with "ok", others theirs behind their number; 3 is the exit code after a failure.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -7,10 +7,15 @@
 #include <thread>
 #include <vector>
 
+#include "heddle/autograd/transforms.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/distributed/collectives.h"
 #include "heddle/distributed/errors.h"
 #include "heddle/distributed/open_world.h"
+#include "heddle/distributed/shard_map.h"
 
 namespace {
 
@@ -52,7 +57,7 @@ void collectives(World& world) {
   std::vector<float> root = mine;
   all.broadcast(root.data(), DType::f32, {count}, ranks - 1).wait();
   expect(root[count - 1] == number(ranks - 1, count - 1), "broadcast");
-  const Ticket received = all.receive(root.data(), DType::f32, {count}, (me + 1) % ranks);
+  const distributed::Ticket received = all.receive(root.data(), DType::f32, {count}, (me + 1) % ranks);
   all.send(mine.data(), DType::f32, {count}, (me + ranks - 1) % ranks).wait();
   received.wait();
   expect(root[3] == number((me + 1) % ranks, 3), "send");
@@ -64,6 +69,30 @@ void collectives(World& world) {
   if (me == 0)
     std::printf("ok %d ranks over %s %s\n", ranks, world.transport().c_str(),
                 hex64(hash_bytes(summed.data(), count * sizeof(float))).c_str());
+}
+
+// A loss and its gradient, by parts of the rows and of the inner axis, against those of the whole.
+void program(World& world) {
+  const int ranks = world.size();
+  const Mesh mesh({{"dp", 2}, {"tp", ranks / 2}}, ranks);
+  DeviceContext& reference = device("reference:0");
+  const auto numbers = [&](const Shape& shape, int seed) {
+    std::vector<double> values(static_cast<size_t>(shape.numel()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = number(seed, i);
+    return Tensor::from_vector(values, shape, &reference);
+  };
+  const Tensor x = numbers({4, 6}, 1), w = numbers({6, 3}, 2);
+  const auto in_parts = [](const std::vector<Tensor>& in) {
+    const auto loss = [&](const Tensor& t) { return pmean(mean(square(psum(matmul(in[0], t), "tp"))), "dp"); };
+    return std::vector{loss(in[1]), all_gather(grad(loss)(in[1]), "tp")};
+  };
+  const auto whole = [&](const Tensor& t) { return mean(square(matmul(x, t))); };
+  const Spec of_x{{"dp", "tp"}}, of_w{{"tp"}};
+  const std::vector<Tensor> got = shard_map(in_parts, world, mesh, {of_x, of_w}, {Spec{}, of_w})(
+      {Sharding(mesh, of_x).shard(x, world.rank()), Sharding(mesh, of_w).shard(w, world.rank())});
+  expect(std::abs(got[0].item() - whole(w).item()) < 1e-12, "loss");
+  expect(max(abs(got[1] - grad(whole)(w))).item() < 1e-12, "gradient");
+  if (world.rank() == 0) std::printf("ok %.17g\n", got[0].item());
 }
 
 void mismatch(World& world) {
@@ -81,6 +110,7 @@ int run(const std::string& what) {
   const bool hangs = what == "silent";
   std::unique_ptr<World> world = open_world({.limit_seconds = hangs ? 1.0 : 60.0});
   if (what == "collectives") collectives(*world);
+  if (what == "program") program(*world);
   if (what == "mismatch") mismatch(*world);
   if (hangs) silent(*world);
   if (what == "twice") {
