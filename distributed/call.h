@@ -36,10 +36,10 @@ struct Call {
   Operation operation = Operation::barrier;
   Reduction reduction = Reduction::sum;  // of all_reduce and reduce_scatter
   DType dtype = DType::f32;
-  Shape shape;         // as the caller named it; where parts have sizes of their own, all of them (n)
+  Shape shape;                      // as the caller named it; where parts have sizes of their own, all of them (n)
   std::vector<int64_t> sizes = {};  // of parts, by place; none: parts are equal
-  int root = 0;        // of broadcast; of send and receive, the sender
-  uint64_t group = 0;  // hash of the group's name and ranks
+  int root = 0;                     // of broadcast; of send and receive, the sender
+  uint64_t group = 0;               // hash of the group's name and ranks
   std::string group_name;
   uint64_t sequence = 0;  // number of the call in its group; of send and receive, among those of the pair
   std::string line;       // "train.cpp:42"; may be empty

@@ -92,9 +92,7 @@ Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options)
   check_not_negative(options.weight_decay, "Lion", "weight_decay");
 }
 
-std::vector<Optimizer::State> Lion::states_of(const Shape& shape) const {
-  return of_moments(shape, {first_moment});
-}
+std::vector<Optimizer::State> Lion::states_of(const Shape& shape) const { return of_moments(shape, {first_moment}); }
 
 void Lion::update_slot(Slot& slot, const Tensor& gradient) {
   const Tensor& p = slot.shaped;

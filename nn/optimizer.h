@@ -20,10 +20,11 @@
 //   optimizer.set_group({norm.weight, norm.bias}, {.weight_decay = 0});
 //
 // Of several processes with the same parameters each may keep the states of some elements only (ZeRO; Rajbhandari et
-// al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", sections 5.1 and 5.2): keep_shards()
-// says which, and update_shards() takes their gradients and gives their new values, which are the caller's to spread.
-// Errors: ValueError for impossible hyperparameters and for no parameters at all, DTypeError for states in 8 bits of
-// f64 parameters; GradError for an update when no parameter has, or ever had, a gradient. Thread safety: none.
+// al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", sections 5.1 and 5.2):
+// keep_shards() says which, and update_shards() takes their gradients and gives their new values, which are the
+// caller's to spread. Errors: ValueError for impossible hyperparameters and for no parameters at all, DTypeError for
+// states in 8 bits of f64 parameters; GradError for an update when no parameter has, or ever had, a gradient. Thread
+// safety: none.
 #pragma once
 
 #include <cstdint>

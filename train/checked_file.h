@@ -2,8 +2,8 @@
 //
 // Invariants: every tensor, and everything else that the file says (metadata, names, dtypes, shapes), is under a CRC-32
 // that stands in the metadata, so a flipped bit or a missing byte is found when it is read; the one of all but elements
-// covers those of the tensors. A file has its name only when all of it is on the disk. Errors: IoError with the path and
-// the tensor; ValueError for metadata with names of checksums, and for tensors that are not defined. Thread safety:
+// covers those of the tensors. A file has its name only when all of it is on the disk. Errors: IoError with the path
+// and the tensor; ValueError for metadata with names of checksums, and for tensors that are not defined. Thread safety:
 // functions are pure; a snapshot is written by one thread.
 #pragma once
 

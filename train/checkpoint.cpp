@@ -205,8 +205,7 @@ std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder
                                                        States states) {
   std::vector<std::string> broken;
   if (auto whole = newest_whole(folder, checkpoint_steps(folder), states, broken)) {
-    return LatestCheckpoint{whole->step, whole->path, taken(std::move(whole->file), device, states),
-                            std::move(broken)};
+    return LatestCheckpoint{whole->step, whole->path, taken(std::move(whole->file), device, states), std::move(broken)};
   }
   if (!broken.empty())
     throw IoError(fmt::format("[checkpoint] {}: no checkpoint is whole: {}", folder, fmt::join(broken, "; ")));

@@ -80,8 +80,7 @@ std::vector<int64_t> checkpoint_steps(const std::string& folder);
 // One file, at once, on this thread.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // Reads and checks a file. The error for a damaged one names the newest whole one beside it that is older.
-Checkpoint load_checkpoint(const std::string& path, DeviceContext* device = nullptr,
-                           States states = States::on_device);
+Checkpoint load_checkpoint(const std::string& path, DeviceContext* device = nullptr, States states = States::on_device);
 
 struct LatestCheckpoint {
   int64_t step = 0;

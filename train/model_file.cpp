@@ -15,7 +15,8 @@ Checkpoint read(const std::string& path, DeviceContext& device, std::string& fou
   const fs::path folder(path);
   found = (folder / "model.safetensors").string();
   if (fs::exists(found)) return load_checkpoint(found, &device);
-  std::optional<LatestCheckpoint> latest = load_latest_checkpoint((folder / "checkpoints").string(), &device, States::left_out);
+  std::optional<LatestCheckpoint> latest =
+      load_latest_checkpoint((folder / "checkpoints").string(), &device, States::left_out);
   if (!latest)
     throw IoError(fmt::format("[model] {}: a folder without model.safetensors and without checkpoints", path));
   found = latest->path;

@@ -34,6 +34,8 @@ class Replicas {
   // What this rank takes of a batch: parts follow each other in the order of ranks, and differ by one example at most.
   // ValueError where there are fewer examples than ranks.
   data::BatchPart part_of(int64_t batch) const;
+  // Its share of the batch's examples.
+  double share_of(int64_t batch) const { return static_cast<double>(part_of(batch).size) / static_cast<double>(batch); }
 
   // Each value becomes its sum over the ranks.
   void sum(std::vector<float>& values);

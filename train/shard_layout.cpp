@@ -24,8 +24,7 @@ std::vector<Bucket> buckets_of(const std::vector<int64_t>& elements, int64_t buc
 }
 
 void share_equally(Bucket& bucket, int64_t elements, int ranks) {
-  for (int rank = 0; rank < ranks; ++rank)
-    bucket.sizes.push_back(elements / ranks + (rank < elements % ranks ? 1 : 0));
+  for (int rank = 0; rank < ranks; ++rank) bucket.sizes.push_back(elements / ranks + (rank < elements % ranks ? 1 : 0));
 }
 
 // By parameter.
@@ -51,9 +50,7 @@ void share_whole(Bucket& bucket, const std::vector<int64_t>& elements, const std
 }  // namespace
 
 int64_t Bucket::elements() const { return std::accumulate(sizes.begin(), sizes.end(), int64_t{0}); }
-int64_t Bucket::begin_of(int rank) const {
-  return std::accumulate(sizes.begin(), sizes.begin() + rank, int64_t{0});
-}
+int64_t Bucket::begin_of(int rank) const { return std::accumulate(sizes.begin(), sizes.begin() + rank, int64_t{0}); }
 
 ShardLayout::ShardLayout(const std::vector<int64_t>& elements, const ShardLayoutOptions& options)
     : elements_(elements), buckets_(buckets_of(elements, options.bucket_elements)) {

@@ -18,7 +18,7 @@
 namespace heddle::train {
 namespace {
 
-constexpr std::string_view suffix = ".safetensors", rank_mark = ".rank-";
+constexpr std::string_view file_ending = ".safetensors", rank_mark = ".rank-";
 constexpr const char *count_key = "shards", *step_key = "step";
 constexpr std::string_view shape_prefix = "shape.";
 
@@ -154,14 +154,14 @@ class Joiner {
 }  // namespace
 
 std::string shard_path(const std::string& checkpoint, int64_t rank, int64_t ranks) {
-  const std::string stem = checkpoint.substr(0, checkpoint.size() - suffix.size());
-  return fmt::format("{}{}{}-of-{}{}", stem, rank_mark, rank, ranks, suffix);
+  const std::string stem = checkpoint.substr(0, checkpoint.size() - file_ending.size());
+  return fmt::format("{}{}{}-of-{}{}", stem, rank_mark, rank, ranks, file_ending);
 }
 
 std::string checkpoint_of_shard(std::string_view name) {
   const size_t mark = name.find(rank_mark);
-  if (mark == std::string_view::npos || !name.ends_with(suffix)) return {};
-  return std::string(name.substr(0, mark)) + std::string(suffix);
+  if (mark == std::string_view::npos || !name.ends_with(file_ending)) return {};
+  return std::string(name.substr(0, mark)) + std::string(file_ending);
 }
 
 Metadata write_shards(Replicas& replicas, const std::string& checkpoint, int64_t step,

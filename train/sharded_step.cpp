@@ -26,10 +26,6 @@ ShardLayout layout_of(const nn::Module& model, const Optimizers& optimizers, con
           {.ranks = replicas.size(), .elementwise = optimizers.is_elementwise(), .bucket_elements = bucket}};
 }
 
-double share_of_batch(const Config& config, const Replicas& replicas) {
-  return static_cast<double>(replicas.part_of(config.training.batch).size) / static_cast<double>(config.training.batch);
-}
-
 // The sum of squares as f32; infinite where that has none so large. With a limit of elements, of what it leaves.
 float squares_of(std::span<const float> values, double limit) {
   double sum = 0;
@@ -57,11 +53,11 @@ ShardedStep::ShardedStep(nn::Module& model, Optimizers& optimizers, const Config
       replicas_(replicas),
       parts_(std::move(parts)),
       shared_(model, layout_of(model, optimizers, config, replicas), replicas.rank(),
-              share_of_batch(config, replicas)),
+              replicas.share_of(config.training.batch)),
       own_(static_cast<size_t>(std::max(layout().elements_of(replicas.rank()), int64_t{1}))),
-      compiled_part_(compile([this](const std::vector<Tensor>& part) { return record_part(part); },
-                             {.name = "training step, gradients",
-                              .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})),
+      compiled_part_(compile(
+          [this](const std::vector<Tensor>& part) { return record_part(part); },
+          {.name = "training step, gradients", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})),
       compiled_update_(compile([this](const Tensor& own, const Tensor& rest) { return record_update(own, rest); },
                                {.name = "training step, update of shards"})) {
   optimizers_.keep_shards(shared_.shards());

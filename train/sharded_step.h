@@ -1,12 +1,12 @@
 // ShardedStep: an update that ranks take together, each of the elements that it owns (ZeRO's stages 1 and 2).
 //
-// Purpose: an element's optimizer state is on one rank. Ranks send gradients to the elements' owners, who take the means
-// over the batch and update, and the owners send new parameters to all: 2 (N-1)/N of the gradients' bytes, as without
-// shards. Stage 1 reads all gradients at once; stage 2 reads, and lets go of, one bucket of them after the other, so
-// that beside its own the host holds two. Invariants: all ranks have the same parameters, bit by bit, whatever their
-// devices; sums are those of SharedGradients, bit by bit, and norms are of the whole, added in double precision in the
-// order of elements, then of ranks. Errors: those of what is recorded, of the device, and of distributed/errors.h;
-// ValueError where copies of gradients are asked for, which no rank has. Thread safety: none.
+// Purpose: an element's optimizer state is on one rank. Ranks send gradients to the elements' owners, who take the
+// means over the batch and update, and the owners send new parameters to all: 2 (N-1)/N of the gradients' bytes, as
+// without shards. Stage 1 reads all gradients at once; stage 2 reads, and lets go of, one bucket of them after the
+// other, so that beside its own the host holds two. Invariants: all ranks have the same parameters, bit by bit,
+// whatever their devices; sums are those of SharedGradients, bit by bit, and norms are of the whole, added in double
+// precision in the order of elements, then of ranks. Errors: those of what is recorded, of the device, and of
+// distributed/errors.h; ValueError where copies of gradients are asked for, which no rank has. Thread safety: none.
 #pragma once
 
 #include <functional>
@@ -30,9 +30,9 @@ class ShardedStep {
   // What is recorded of an update besides.
   struct Parts {
     std::function<std::vector<Tensor>(const std::vector<Tensor>& part)> gradients;  // backward(); what is averaged
-    std::function<void(const std::vector<Tensor>& averages)> look;                   // at what was averaged
-    std::function<void()> updated;                                                   // behind the optimizers' update
-    std::function<void()> gathered;                                                  // behind the parameters' arrival
+    std::function<void(const std::vector<Tensor>& averages)> look;                  // at what was averaged
+    std::function<void()> updated;                                                  // behind the optimizers' update
+    std::function<void()> gathered;                                                 // behind the parameters' arrival
   };
   // All outlive the step. The optimizers keep shards from now on.
   ShardedStep(nn::Module& model, Optimizers& optimizers, const Config& config, DeviceContext& device,

@@ -9,11 +9,6 @@
 namespace heddle::train {
 namespace {
 
-double share_of_batch(const Config& config, const Replicas& replicas) {
-  const auto part = static_cast<double>(replicas.part_of(config.training.batch).size);
-  return part / static_cast<double>(config.training.batch);
-}
-
 std::vector<float> floats_of(const Tensor& list) {
   const std::vector<uint8_t> bytes = list.to_bytes();
   std::vector<float> values(bytes.size() / sizeof(float));
@@ -38,7 +33,7 @@ SharedStep::SharedStep(nn::Module& model, const Config& config, DeviceContext& d
     : device_(device),
       replicas_(replicas),
       parts_(std::move(parts)),
-      shared_(model, share_of_batch(config, replicas), device),
+      shared_(model, replicas.share_of(config.training.batch), device),
       compiled_part_(compile([this](const std::vector<Tensor>& part) { record_part(part); },
                              {.name = "training step, gradients",
                               .memory_budget = static_cast<uint64_t>(config.training.memory_budget),

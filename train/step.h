@@ -20,8 +20,8 @@
 #include "heddle/train/config.h"
 #include "heddle/train/optimizers.h"
 #include "heddle/train/replicas.h"
-#include "heddle/train/shared_step.h"
 #include "heddle/train/sharded_step.h"
+#include "heddle/train/shared_step.h"
 #include "heddle/train/task.h"
 #include "heddle/train/wishes.h"
 
@@ -94,7 +94,7 @@ class TrainingStep {
   std::vector<Tensor> figures_;  // (window) each
   std::vector<Tensor> gradients_;
   std::function<void(const std::vector<Tensor>& batch, int64_t keeping)> compiled_;
-  std::optional<SharedStep> shared_;  // of several ranks
+  std::optional<SharedStep> shared_;    // of several ranks
   std::optional<ShardedStep> sharded_;  // where these share states as well; it takes the updates
 };
 

@@ -114,7 +114,8 @@ TEST_P(Collectives, PartsOfAnySizeAreReducedInPlace) {
       ranks,
       [&](World& world) {
         const auto whole = static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
-        const auto first = static_cast<size_t>(std::accumulate(sizes.begin(), sizes.begin() + world.rank(), int64_t{0}));
+        const auto first =
+            static_cast<size_t>(std::accumulate(sizes.begin(), sizes.begin() + world.rank(), int64_t{0}));
         const size_t end = first + static_cast<size_t>(sizes[static_cast<size_t>(world.rank())]);
         Array all = filled(dtype, whole, world.rank());
         world.all().reduce_scatter(all.data(), dtype, sizes).wait();

@@ -118,7 +118,8 @@ TEST_P(SharedTraining, ListsThatLeaveEarlyGiveTheSameUpdates) {
   c.training.steps = 6;
   const Ran alone = train_alone(c, GetParam(), {.width = 400});
   const std::vector<std::string> devices{GetParam(), GetParam()};
-  const std::vector<Ran> ranks = train_ranks(c, devices, {.width = 400}), again = train_ranks(c, devices, {.width = 400});
+  const std::vector<Ran> ranks = train_ranks(c, devices, {.width = 400}),
+                         again = train_ranks(c, devices, {.width = 400});
   for (const Ran& rank : ranks) {
     expect_near(rank.losses, alone.losses, 1e-5);
     EXPECT_EQ(rank.weights, ranks.front().weights);

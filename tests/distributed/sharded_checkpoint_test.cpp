@@ -92,7 +92,8 @@ TEST_F(ShardedCheckpoints, AnyNumberOfRanksReadsThem) {
     all_ranks(ranks, [&](World& world) {
       Replicas replicas(world);
       Task& own = *tasks[static_cast<size_t>(world.rank())];
-      Optimizers optimizers(own, config("adamw", "zero2"), [](int64_t) { return 0.1; }, device(where));
+      Optimizers optimizers(
+          own, config("adamw", "zero2"), [](int64_t) { return 0.1; }, device(where));
       const ShardLayout layout(elements_to_own(own.model()), {.ranks = ranks, .elementwise = true});
       optimizers.keep_shards(layout.shards_of(world.rank()));
       const Checkpoint file = load_checkpoint(newest("a"), &device(where), States::on_host);

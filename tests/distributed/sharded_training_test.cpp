@@ -2,8 +2,12 @@
 // bytes and memory beside ranks that do not, and beside one process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "heddle/core/base/error.h"
@@ -53,22 +57,23 @@ TEST_P(ShardedTraining, LossesAreThoseOfOneProcess) {
     c.training.batch = batch;
     c.training.accumulate = accumulate;
     const Ran alone = train_alone(c, GetParam());
-    for (const std::string stage : {"zero1", "zero2"}) {
-      for (const size_t count : {2u, 3u}) {
-        const std::vector<Ran> ranks = train_ranks(sharded(c, stage), on(count));
-        expect_same(ranks);
-        expect_near(ranks.front().losses, alone.losses, 1e-5);
-      }
+    for (const auto& [stage, count] : {std::pair("zero1", 2u), {"zero2", 3u}}) {
+      const std::vector<Ran> ranks = train_ranks(sharded(c, stage), on(count));
+      expect_same(ranks);
+      expect_near(ranks.front().losses, alone.losses, 1e-5);
     }
   }
 }
 
 // Without a norm, whose squares are added in another order, they are the bits of ranks that share no state.
 TEST_P(ShardedTraining, BitsAreThoseOfRanksThatShareNothing) {
-  for (const std::string optimizer : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "lion", "lamb", "adafactor", "muon"}) {
+  Names optimizers{"adamw", "muon"};
+  const auto& all = find_config_row("optimizer.name")->check.choices;
+  if (GetParam() == "reference:0") optimizers.assign(all.begin(), all.end());
+  for (const std::string& optimizer : optimizers) {
     Config c = small_config();
     c.training.clip_norm = 0;
-    c.training.steps = 6;
+    c.training.steps = 4;
     c.optimizer.name = optimizer;
     c.optimizer.weight_decay = 0.1;
     const RunsOfRanks how{.make = deep_task};
@@ -97,7 +102,9 @@ TEST_P(ShardedTraining, NormsAndScalesAreOfTheWhole) {
   cut.training.clip_value = 0.02;
   muon.optimizer.name = "muon";
   muon.training.clip_norm = 0.1;
-  for (const auto& [config, near] : {std::pair(scaled, 2e-3), {cut, 1e-5}, {muon, 1e-5}}) {
+  std::vector<std::pair<Config, double>> cases{{scaled, 2e-3}};
+  if (GetParam() == "reference:0") cases.insert(cases.end(), {{cut, 1e-5}, {muon, 1e-5}});
+  for (const auto& [config, near] : cases) {
     const RunsOfRanks how{.make = deep_task};
     const Ran alone = train_alone(config, GetParam(), how);
     const std::vector<Ran> ranks = train_ranks(sharded(config, "zero1"), on(3), how);
@@ -108,6 +115,7 @@ TEST_P(ShardedTraining, NormsAndScalesAreOfTheWhole) {
 
 // As much as ranks that share nothing: gradients to their owners, parameters back.
 TEST_P(ShardedTraining, AsManyBytesTravel) {
+  if (GetParam() != "reference:0") GTEST_SKIP() << "the same on every device";
   Config c = small_config();
   c.training.clip_norm = 0;
   const RunsOfRanks how{.make = [](DeviceContext& device) {
@@ -124,34 +132,67 @@ TEST_P(ShardedTraining, AsManyBytesTravel) {
   }
 }
 
-// What ranks hold between two updates, on one device together: parameters, and states of f32 AdamW.
+// Bytes of tensors on a device, without temporaries of steps.
+uint64_t held_on(DeviceContext& device) {
+  const MemoryUse use = device.memory_use();
+  return use.live - use.arena;
+}
+
+// Looked at again and again while `work` runs.
+uint64_t most_held_on(DeviceContext& device, const std::function<void()>& work) {
+  std::atomic<bool> over{false};
+  std::atomic<uint64_t> most{0};
+  std::thread looking([&] {
+    while (!over) {
+      most = std::max(most.load(), held_on(device));
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  });
+  work();
+  over = true;
+  looking.join();
+  return most;
+}
+
+// f32 AdamW on four ranks, which share the device: what each holds between two updates and, at most, in them. The
+// reference device has temporaries among its tensors.
 TEST_P(ShardedTraining, EachHoldsStatesOfItsShardsAlone) {
+  if (GetParam() == "vulkan:0") GTEST_SKIP() << "the same as on other devices with kernels";
   constexpr size_t count = 4;
+  constexpr double n = count, parameters = 4.0 * (5 * 512 + 512 + 512 * 512 + 512 + 512 * 3 + 3);
   Config c = small_config();
   c.training.ema = 0;
-  c.training.steps = 3;
+  c.training.steps = 4;
   DeviceContext& where = device(GetParam());
+  // Of a rank, in bytes of a parameter of 4.
+  struct Held {
+    double between, most;
+  };
   const auto held = [&](const std::string& sharding) {
-    std::atomic<uint64_t> bytes{0};
+    uint64_t between = 0;
     const RunsOfRanks how{.make =
-                              [](DeviceContext& device) {
-                                return std::make_unique<LayersTask>(std::vector<int64_t>{5, 512, 512, 3}, device);
+                              [](DeviceContext& d) {
+                                return std::make_unique<LayersTask>(std::vector<int64_t>{5, 512, 512, 3}, d);
                               },
                           .after =
                               [&](const Trainer&, Replicas* ranks) {
                                 (void)ranks->any(false);
                                 where.synchronize();
-                                if (ranks->leads()) bytes = where.memory_use().live - where.memory_use().arena;
+                                if (ranks->leads()) between = held_on(where);
                                 (void)ranks->any(false);
                               }};
-    const uint64_t before = where.memory_use().live - where.memory_use().arena;
-    (void)train_ranks(sharded(c, sharding), Names(count, GetParam()), how);
-    return static_cast<double>(bytes - before) / count;
+    const uint64_t before = held_on(where);
+    const uint64_t most = most_held_on(where, [&] { (void)train_ranks(sharded(c, sharding), on(count), how); });
+    const double unit = n * parameters / 4;
+    return Held{static_cast<double>(between - before) / unit, static_cast<double>(most - before) / unit};
   };
-  const double parameters = 4.0 * (5 * 512 + 512 + 512 * 512 + 512 + 512 * 3 + 3);
-  EXPECT_NEAR(held("none") / (3 * parameters), 1, 0.05);
-  for (const std::string stage : {"zero1", "zero2"})
-    EXPECT_NEAR(held(stage) / ((1 + 2.0 / count) * parameters), 1, 0.05) << stage;
+  EXPECT_NEAR(held("none").between, 16, 0.05 * 16);
+  for (const std::string stage : {"zero1", "zero2"}) {
+    const Held found = held(stage);
+    EXPECT_NEAR(found.between, 4 + 8 / n, 0.05 * 6) << stage;
+    const double limit = GetParam() == "reference:0" ? 16 : 1.05 * (8 + 8 / n);
+    EXPECT_LE(found.most, limit) << stage;
+  }
 }
 
 TEST_P(ShardedTraining, DevicesOfSeveralKindsHoldTheSameWeights) {

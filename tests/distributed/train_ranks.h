@@ -54,8 +54,7 @@ inline std::unique_ptr<Task> task_of(const RunsOfRanks& how, DeviceContext& devi
   return small;
 }
 
-inline Ran train_one(Task& task, const Config& config, DeviceContext& device, Replicas* ranks,
-                     const RunsOfRanks& how) {
+inline Ran train_one(Task& task, const Config& config, DeviceContext& device, Replicas* ranks, const RunsOfRanks& how) {
   const bool leads = ranks == nullptr || ranks->leads();
   std::optional<RunFolder> folder;
   Trainer trainer(task, config, device, ranks);

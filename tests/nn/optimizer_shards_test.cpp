@@ -93,8 +93,8 @@ class Ranks {
     for (const Shard& shard : rank.optimizer->shards()) {
       const std::vector<float> whole = gradient_of(shard.parameter, number);
       const std::vector<float> own(whole.begin() + shard.begin, whole.begin() + shard.end);
-      found.push_back(Tensor::from_vector(own, Shape{shard.end - shard.begin},
-                                          &rank.parameters[shard.parameter].device()));
+      found.push_back(
+          Tensor::from_vector(own, Shape{shard.end - shard.begin}, &rank.parameters[shard.parameter].device()));
     }
     return found;
   }
