@@ -16,10 +16,10 @@ std::span<float> HostList::take(const Event& end) {
   end.wait();
   const Node& node = *list_->node();
   Storage& storage = *node.storage;
-  if (storage_ != &storage) {
+  if (storage_.lock() != node.storage) {
     auto* const first = static_cast<std::byte*>(host_address(storage));
     address_ = first != nullptr ? reinterpret_cast<float*>(first + offset_of(node)) : nullptr;
-    storage_ = &storage;
+    storage_ = node.storage;
   }
   const auto count = static_cast<size_t>(node.shape.numel());
   if (address_ != nullptr) return {address_, count};

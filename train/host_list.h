@@ -6,11 +6,16 @@
 // Thread safety: none.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "heddle/core/device/event.h"
 #include "heddle/core/graph/tensor.h"
+
+namespace heddle {
+class Storage;
+}
 
 namespace heddle::train {
 
@@ -26,8 +31,8 @@ class HostList {
 
  private:
   const Tensor* list_;
-  const void* storage_ = nullptr;  // whose address is known
-  float* address_ = nullptr;       // null: the device's memory is its own
+  std::weak_ptr<Storage> storage_;  // whose address is known; weak: an owner more, and it is not updated in place
+  float* address_ = nullptr;        // null: the device's memory is its own
   std::vector<float> copy_;
 };
 
