@@ -24,7 +24,8 @@ Bindings pick_owners(const Caps& caps, const char* body, DType dtype, std::vecto
 }
 
 int64_t largest_block(const Caps& caps, DType dtype, int64_t n) {
-  const Bindings row = tuned(caps, {"linalg_block", std::string(name_of(dtype)), {n}}, {{"BLOCK", loops(caps) ? 64 : 128}});
+  const Bindings row =
+      tuned(caps, {"linalg_block", std::string(name_of(dtype)), {n}}, {{"BLOCK", loops(caps) ? 64 : 128}});
   return std::clamp<int64_t>(row.at("BLOCK"), 1, 128);
 }
 

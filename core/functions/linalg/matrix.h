@@ -1,8 +1,9 @@
 // Orthogonal factors, spectra, and functions of matrices that are made of them.
 //
 // Purpose: the second half of linalg.h, whose words on dtypes, batch axes, gradients, failures and errors hold here as
-// well. eigh and svd are Jacobi's method: accurate to rounding, made for small matrices (up to a few hundred columns;
-// the work is about 10 n^3 in rotations that follow one another). Thread safety: recording is per thread.
+// well. qr, eigh and svd are backward stable: residuals and orthogonality are small multiples of n roundings, of small
+// and equal values too. Half of their work is in matrix products and in rotations that run side by side; the other half
+// passes over the matrix once or twice a column, a batch at a time. Thread safety: recording is per thread.
 #pragma once
 
 #include <optional>
