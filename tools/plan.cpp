@@ -17,6 +17,7 @@
 #include "heddle/core/run/graph_cache.h"
 #include "tools/cli.h"
 #include "tools/plan_finetune.h"
+#include "tools/plan_mesh.h"
 
 namespace heddle::tools {
 namespace {
@@ -25,6 +26,7 @@ struct PlanOptions {
   std::string step, device;
   bool measure = false, json = false;
   uint64_t budget = 0;
+  PlanMeshOptions mesh;
 };
 
 // The most memory that a step held, counted from what `before` already held that it does not use.
@@ -120,18 +122,26 @@ void add_plan(Cli& cli) {
   CLI::App* finetune = add_plan_finetune(*command);
   auto options = std::make_shared<PlanOptions>();
   PlanOptions& o = *options;
-  command->add_option("step", o.step, std::string(bench::training_step_form));
+  command->add_option("step", o.step,
+                      fmt::format("{}; with --mesh or --search also a transformer's configuration, FILE.toml or "
+                                  "config.json",
+                                  bench::training_step_form));
   command->add_flag("--measure", o.measure, "Also run the step and print the measured peak and time");
   add_budget_option(*command, o.budget);
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
+  add_plan_mesh_options(*command, o.mesh);
   command->footer(
       "Example:\n  heddle plan gpt-checkpoint:4x128x12x128 --measure\n  heddle plan gpt:4x128x12x128 --memory-budget "
-      "80MiB --measure");
+      "80MiB --measure\n  heddle plan char-gpt --mesh dp=4\n  heddle plan llama3-405b.toml --search 8192 --batch 2048 "
+      "--sharding zero2 --link dgx-h100");
   command->callback([options, command, finetune] {
     if (command->got_subcommand(finetune)) return;
     if (options->step.empty()) throw CLI::RequiredError("step, or finetune MODEL,");
-    run(*options);
+    check_plan_mesh(*command, options->mesh);
+    options->mesh.json = options->json;
+    options->mesh.device = options->device;
+    options->mesh.asked() ? plan_mesh(options->step, options->mesh) : run(*options);
   });
 }
 

@@ -1,0 +1,58 @@
+#include "heddle/distributed/forecast/gradient_sync.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "heddle/core/base/error.h"
+
+namespace heddle::distributed {
+namespace {
+
+constexpr std::array<std::string_view, 4> sharding_names = {"none", "zero1", "zero2", "zero3"};
+constexpr uint64_t value_bytes = 4;
+
+}  // namespace
+
+Sharding parse_sharding(std::string_view name) {
+  const auto found = std::find(sharding_names.begin(), sharding_names.end(), name);
+  if (found == sharding_names.end())
+    throw ValueError(fmt::format("[plan] --sharding is {}; it must be none, zero1, zero2 or zero3", name));
+  return static_cast<Sharding>(found - sharding_names.begin());
+}
+
+std::string_view name_of(Sharding sharding) { return sharding_names[static_cast<size_t>(sharding)]; }
+
+double sync_bytes(const SyncWork& work, Sharding sharding, const Sharers& sharers) {
+  const auto exact = [&](Move move, double elements, double width) {
+    return static_cast<double>(exact_bytes_of(move, static_cast<uint64_t>(std::llround(elements)),
+                                              static_cast<uint64_t>(std::llround(width)), sharers.ranks, 0));
+  };
+  const auto values = static_cast<double>(work.shared_values);
+  if (sharding == Sharding::none) return exact(Move::all_reduce, work.elements + values, work.gradient_bytes);
+  const double scattered = exact(Move::reduce_scatter, work.elements, work.gradient_bytes);
+  const double gathered = exact(Move::all_gather, work.elements, work.parameter_bytes);
+  const double rest = exact(Move::all_reduce, values, value_bytes);
+  if (sharding != Sharding::zero3) return scattered + gathered + rest;
+  return static_cast<double>(work.microbatches) * (scattered + 2 * gathered) + rest;
+}
+
+double gather_seconds(double bytes, const Sharers& sharers) {
+  return seconds_of(Move::all_gather, bytes, sharers.ranks, sharers.level);
+}
+
+double sum_seconds(double bytes, Sharding sharding, const Sharers& sharers) {
+  return seconds_of(sharding == Sharding::none ? Move::all_reduce : Move::reduce_scatter, bytes, sharers.ranks,
+                    sharers.level);
+}
+
+double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers) {
+  std::stable_sort(buckets.begin(), buckets.end(), [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
+  double end = 0;
+  for (const Bucket& bucket : buckets) end = std::max(end, bucket.ready) + sum_seconds(bucket.bytes, sharding, sharers);
+  return end;
+}
+
+}  // namespace heddle::distributed

@@ -1,0 +1,216 @@
+#include "heddle/distributed/forecast/mesh_forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "heddle/core/base/error.h"
+#include "heddle/distributed/forecast/block_cost.h"
+#include "heddle/distributed/forecast/mesh_share.h"
+#include "heddle/distributed/forecast/partition.h"
+#include "heddle/distributed/forecast/pipeline_run.h"
+
+namespace heddle::distributed {
+namespace {
+
+// What a stage has of a chunk.
+struct Chunk {
+  size_t first = 0, last = 0;  // blocks
+  ChunkCost cost = {};
+  double elements = 0, largest = 0;  // of parameters: of all blocks, of one
+  double working = 0;                // bytes
+  double bytes_sent = 0;             // of a microbatch
+};
+
+class Forecaster {
+ public:
+  Forecaster(const StepLayers& step, const Cluster& cluster, const ForecastOptions& options)
+      : step_(step),
+        cluster_(cluster),
+        options_(options),
+        share_(share_of(step, cluster.links, options)),
+        sizes_{.stages = share_.pp, .microbatches = share_.microbatches, .chunks = options.chunks} {}
+
+  MeshForecast run() {
+    make_chunks();
+    std::vector<std::vector<ChunkCost>> costs(chunks_.size());
+    for (size_t stage = 0; stage < chunks_.size(); ++stage)
+      for (const Chunk& chunk : chunks_[stage]) costs[stage].push_back(chunk.cost);
+    run_ = run_pipeline(pipeline_order(options_.schedule, sizes_), sizes_, costs);
+    return finish();
+  }
+
+ private:
+  bool shards(Sharding least) const { return options_.sharding >= least; }
+  double owned(double value, Sharding from) const {
+    return shards(from) ? value / static_cast<double>(share_.sharers.ranks) : value;
+  }
+
+  void make_chunks() {
+    std::vector<double> seconds;
+    for (const Block& block : step_.blocks) {
+      blocks_.push_back(cost_of(step_, block, share_.rank, cluster_.machine, share_.pp > 1));
+      seconds.push_back(blocks_.back().forward + blocks_.back().input_gradient + blocks_.back().weight_gradient);
+    }
+    const auto places = static_cast<size_t>(sizes_.stages * sizes_.chunks), stages = static_cast<size_t>(sizes_.stages);
+    const std::vector<size_t> begins = partition_blocks(seconds, places);
+    chunks_.resize(stages);
+    for (size_t place = 0; place < places; ++place)
+      chunks_[place % stages].push_back(chunk_of(begins[place], begins[place + 1], place + 1 == places));
+  }
+
+  Chunk chunk_of(size_t first, size_t last, bool ends) const {
+    Chunk chunk{.first = first, .last = last};
+    for (size_t i = first; i < last; ++i) {
+      const BlockCost& block = blocks_[i];
+      chunk.cost.forward += block.forward;
+      chunk.cost.input_gradient += block.input_gradient;
+      chunk.cost.weight_gradient += block.weight_gradient;
+      chunk.cost.kept += block.kept;
+      chunk.bytes_sent += block.bytes_sent;
+      chunk.elements += block.elements;
+      chunk.largest = std::max(chunk.largest, block.elements);
+      chunk.working = std::max(chunk.working, block.working);
+    }
+    if (share_.pp > 1) add_messages(chunk, first == 0, ends);
+    if (shards(Sharding::zero3)) add_gathers(chunk);
+    return chunk;
+  }
+
+  // Ranks of a split group send a part each and gather within the group (Narayanan et al. 2021, section 4.1), unless
+  // positions are split between them anyway.
+  double message_seconds(double rows) const {
+    const double tp = static_cast<double>(share_.tp);
+    const double gathered = step_.splits_rows_between ? 0 : rows;
+    return seconds_of(Move::send, step_.splits_rows_between ? rows : rows / tp, 2, share_.pp_level) +
+           seconds_of(Move::all_gather, gathered, share_.tp, share_.rank.tp_level);
+  }
+  double message_bytes(double rows) const {
+    if (step_.splits_rows_between) return rows;
+    return rows / static_cast<double>(share_.tp) + bytes_of(Move::all_gather, rows, share_.tp);
+  }
+  void add_messages(Chunk& chunk, bool begins, bool ends) const {
+    const double in = begins ? 0 : rank_rows(step_, step_.blocks[chunk.first].input, share_.rank);
+    const double out = ends ? 0 : rank_rows(step_, step_.blocks[chunk.last - 1].output, share_.rank);
+    chunk.cost.message = message_seconds(out);
+    chunk.cost.gradient_message = message_seconds(in);
+    chunk.bytes_sent += message_bytes(in) + message_bytes(out);
+  }
+
+  // Parameters come a block ahead, so a pass takes the longer of the two.
+  void add_gathers(Chunk& chunk) const {
+    const double gather = gather_seconds(chunk.elements * step_.parameter_bytes, share_.sharers);
+    const double sum = sum_seconds(chunk.elements * step_.gradient_bytes, options_.sharding, share_.sharers);
+    ChunkCost& cost = chunk.cost;
+    const double backward = cost.input_gradient + cost.weight_gradient;
+    const bool beside = options_.overlap;
+    cost.forward = beside ? std::max(cost.forward, gather) : cost.forward + gather;
+    cost.input_gradient += beside ? std::max(0.0, gather + sum - backward) : gather + sum;
+  }
+
+  MeshForecast finish() const {
+    MeshForecast made{.mesh = share_.mesh.str(), .ranks = share_.mesh.ranks()};
+    made.microbatches = share_.microbatches;
+    made.microbatch = share_.rank.examples;
+    made.bubble = run_.bubble;
+    for (size_t stage = 0; stage < chunks_.size(); ++stage) {
+      made.stages.push_back(rank_of(stage));
+      made.step_seconds = std::max(made.step_seconds, end_of(stage));
+    }
+    const auto batch = static_cast<double>(options_.batch), ranks = static_cast<double>(made.ranks);
+    made.hardware_flops = hardware_flops_of(step_) * batch / ranks / made.step_seconds;
+    made.mfu = model_flops_of(step_) * batch / ranks / made.step_seconds / cluster_.machine.flops(step_.dtype);
+    return made;
+  }
+
+  double elements_of(size_t stage) const {
+    double elements = 0;
+    for (const Chunk& chunk : chunks_[stage]) elements += chunk.elements;
+    return elements;
+  }
+
+  double end_of(size_t stage) const {
+    const double elements = elements_of(stage);
+    double end = run_.stages[stage].end;
+    if (!shards(Sharding::zero3)) end = std::max(end, sums_end(buckets_of(stage), options_.sharding, share_.sharers));
+    const double moved =
+        owned(elements, Sharding::zero1) * (2 * step_.state_bytes + step_.gradient_bytes + 2 * step_.parameter_bytes);
+    end += traffic_seconds(cluster_.machine, moved);
+    if (shards(Sharding::zero1) && !shards(Sharding::zero3))
+      end += gather_seconds(elements * step_.parameter_bytes, share_.sharers);
+    return end;
+  }
+
+  // One a block; the last microbatch's backward pass ends with them at even distances.
+  std::vector<Bucket> buckets_of(size_t stage) const {
+    const StageRun& run = run_.stages[stage];
+    if (!options_.overlap) return {{run.end, elements_of(stage) * step_.gradient_bytes}};
+    std::vector<Bucket> buckets;
+    for (size_t c = 0; c < chunks_[stage].size(); ++c) {
+      const Chunk& chunk = chunks_[stage][c];
+      const double seconds = chunk.cost.input_gradient + chunk.cost.weight_gradient;
+      const auto count = static_cast<double>(chunk.last - chunk.first);
+      for (size_t i = chunk.first; i < chunk.last; ++i)
+        buckets.push_back({run.gradients_end[c] - seconds * static_cast<double>(i - chunk.first) / count,
+                           blocks_[i].elements * step_.gradient_bytes});
+    }
+    return buckets;
+  }
+
+  RankForecast rank_of(size_t stage) const {
+    const StageRun& run = run_.stages[stage];
+    RankForecast rank{.stage = static_cast<int64_t>(stage), .ranks = share_.mesh.ranks() / share_.pp};
+    rank.live = run.live;
+    rank.bubble = run_.seconds > 0 ? 1 - run.busy / run_.seconds : 0;
+    rank.memory = memory_of(stage);
+    const auto microbatches = static_cast<double>(share_.microbatches);
+    for (const Chunk& chunk : chunks_[stage]) rank.bytes_per_step += chunk.bytes_sent * microbatches;
+    const SyncWork work{.elements = elements_of(stage),
+                        .shared_values = step_.shared_values,
+                        .parameter_bytes = step_.parameter_bytes,
+                        .gradient_bytes = step_.gradient_bytes,
+                        .microbatches = share_.microbatches};
+    rank.bytes_per_step += sync_bytes(work, options_.sharding, share_.sharers);
+    return rank;
+  }
+
+  MemoryForecast memory_of(size_t stage) const {
+    const double elements = elements_of(stage);
+    double largest = 0, working = 0;
+    for (const Chunk& chunk : chunks_[stage]) {
+      largest = std::max(largest, chunk.largest);
+      working = std::max(working, chunk.working);
+    }
+    MemoryForecast m;
+    m.parameters = owned(elements, Sharding::zero3) * step_.parameter_bytes;
+    if (shards(Sharding::zero3)) m.parameters += 2 * largest * step_.parameter_bytes;  // in use, and on its way
+    m.gradients = owned(elements, Sharding::zero2) * step_.gradient_bytes;
+    m.optimizer = owned(elements, Sharding::zero1) * step_.state_bytes;
+    m.activations = run_.stages[stage].kept + working;
+    m.peak = m.parameters + m.gradients + m.optimizer + m.activations;
+    return m;
+  }
+
+  const StepLayers& step_;
+  const Cluster& cluster_;
+  const ForecastOptions& options_;
+  MeshShare share_;
+  PipelineSizes sizes_;
+  std::vector<BlockCost> blocks_;
+  std::vector<std::vector<Chunk>> chunks_;  // by stage
+  PipelineRun run_;
+};
+
+}  // namespace
+
+double MeshForecast::peak() const {
+  double peak = 0;
+  for (const RankForecast& stage : stages) peak = std::max(peak, stage.memory.peak);
+  return peak;
+}
+
+MeshForecast forecast(const StepLayers& step, const Cluster& cluster, const ForecastOptions& options) {
+  return Forecaster(step, cluster, options).run();
+}
+
+}  // namespace heddle::distributed

@@ -1,0 +1,175 @@
+#include "tools/plan_mesh.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/blank_device.h"
+#include "heddle/distributed/forecast/mesh_search.h"
+#include "heddle/distributed/forecast/mesh_share.h"
+#include "heddle/nn/summary.h"
+#include "tools/output.h"
+#include "tools/plan_cluster.h"
+#include "tools/plan_model.h"
+#include "tools/recorded_memory.h"
+
+namespace heddle::tools {
+namespace {
+
+using namespace distributed;
+
+constexpr size_t shown_meshes = 20;
+constexpr const char* default_link = "dgx-h100";
+
+uint64_t whole(double bytes) { return static_cast<uint64_t>(std::llround(bytes)); }
+
+ForecastOptions options_of(const PlanMeshOptions& o, const PlannedModel& model) {
+  ForecastOptions f{.mesh = o.mesh,
+                    .batch = o.batch != 0 ? o.batch : model.batch,
+                    .microbatches = o.microbatches,
+                    .sharding = parse_sharding(o.sharding),
+                    .schedule = parse_schedule(o.schedule)};
+  if (f.batch == 0) throw ValueError("[plan] --batch is missing: examples of a step, on all ranks together");
+  if (f.microbatches == 0 && model.parts > 1) f.microbatches = model.parts;
+  f.chunks = o.chunks != 0 ? o.chunks : f.schedule == PipelineSchedule::interleaved ? 2 : 1;
+  f.overlap = !o.no_overlap;
+  return f;
+}
+
+// Of ranks that share batches alone the memory planner knows what they hold.
+void record_stage(const PlannedModel& model, const ForecastOptions& options, const std::string& device,
+                  MeshForecast& made) {
+  if (model.step.empty() || options.sharding == Sharding::zero3) return;
+  const Mesh mesh = parse_mesh(made.mesh);
+  for (const MeshAxis& axis : mesh.axes())
+    if (axis.name != "dp" && axis.size > 1) return;
+  const auto ranks = static_cast<double>(made.ranks);
+  const std::unique_ptr<DeviceContext> blank =
+      device.empty() ? nn::blank_device() : blank_context(open_device(device, false));
+  MemoryForecast m =
+      record_memory(model.step, {.examples = made.microbatch * made.microbatches, .parts = made.microbatches}, *blank);
+  if (options.sharding != Sharding::none) {
+    m.peak -= m.optimizer * (1 - 1 / ranks);
+    m.optimizer /= ranks;
+  }
+  made.stages.front().memory = m;
+}
+
+Json to_json(const MeshForecast& made, const RankForecast& rank, const Cluster& cluster) {
+  const MemoryForecast& m = rank.memory;
+  Json json{{"mesh", made.mesh}, {"stage", rank.stage}, {"ranks", rank.ranks}};
+  json["memory_bytes"] = {{"parameters", whole(m.parameters)},
+                          {"gradients", whole(m.gradients)},
+                          {"optimizer", whole(m.optimizer)},
+                          {"activations", whole(m.activations)},
+                          {"peak", whole(m.peak)}};
+  json.update({{"bytes_per_step", whole(rank.bytes_per_step)},
+               {"step_seconds", made.step_seconds},
+               {"bubble", rank.bubble},
+               {"mfu", made.mfu}});
+  json.update({{"microbatches", made.microbatches},
+               {"microbatch", made.microbatch},
+               {"live", rank.live},
+               {"fits", m.peak <= cluster.machine.memory},
+               {"link", cluster.name}});
+  return json;
+}
+
+const RankForecast& fullest(const MeshForecast& made) {
+  return *std::max_element(made.stages.begin(), made.stages.end(),
+                           [](const RankForecast& a, const RankForecast& b) { return a.memory.peak < b.memory.peak; });
+}
+
+std::string megabytes(double bytes) {
+  return bytes < 1e9 ? fmt::format("{:.2f} MB", bytes * 1e-6) : fmt::format("{:.2f} GB", bytes * 1e-9);
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.3f} ms", seconds * 1e3) : fmt::format("{:.3f} s", seconds);
+}
+
+void show(const PlannedModel& model, const Cluster& cluster, const MeshForecast& made) {
+  std::string text = fmt::format("{} over {} of {}: {} rank{}, {} microbatch{} of {}\n", model.layers.name, made.mesh,
+                                 cluster.name, made.ranks, made.ranks == 1 ? "" : "s", made.microbatches,
+                                 made.microbatches == 1 ? "" : "es", made.microbatch);
+  text += fmt::format("step {}, bubble {:.1f} %, {:.1f} % of the peak of {} (MFU)\n", seconds_text(made.step_seconds),
+                      100 * made.bubble, 100 * made.mfu, name_of(model.layers.dtype));
+  text += fmt::format("  {:<6}{:>7}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>6}{:>9}\n", "stage", "ranks", "parameters",
+                      "gradients", "optimizer", "activations", "peak", "sent/step", "live", "bubble");
+  for (const RankForecast& rank : made.stages) {
+    const MemoryForecast& m = rank.memory;
+    text += fmt::format("  {:<6}{:>7}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>6}{:>7.1f} %{}\n", rank.stage, rank.ranks,
+                        megabytes(m.parameters), megabytes(m.gradients), megabytes(m.optimizer),
+                        megabytes(m.activations), megabytes(m.peak), megabytes(rank.bytes_per_step), rank.live,
+                        100 * rank.bubble, m.peak <= cluster.machine.memory ? "" : "  does not fit");
+  }
+  print_out(text);
+}
+
+void show(const PlannedModel& model, const Cluster& cluster, const std::vector<MeshForecast>& found) {
+  std::string text = fmt::format("{} over {} ranks of {}: {} mesh{} fit, the fastest first\n", model.layers.name,
+                                 found.front().ranks, cluster.name, found.size(), found.size() == 1 ? "" : "es");
+  text += fmt::format("  {:<28}{:>12}{:>9}{:>8}{:>13}\n", "mesh", "step", "bubble", "MFU", "peak");
+  for (size_t i = 0; i < std::min(found.size(), shown_meshes); ++i) {
+    const MeshForecast& made = found[i];
+    text += fmt::format("  {:<28}{:>12}{:>7.1f} %{:>6.1f} %{:>13}\n", made.mesh, seconds_text(made.step_seconds),
+                        100 * made.bubble, 100 * made.mfu, megabytes(made.peak()));
+  }
+  if (found.size() > shown_meshes) text += fmt::format("  and {} slower ones\n", found.size() - shown_meshes);
+  print_out(text);
+}
+
+}  // namespace
+
+void add_plan_mesh_options(CLI::App& command, PlanMeshOptions& o) {
+  command.add_option("--mesh", o.mesh, "Ranks that share the step, e.g. dp=64,tp=8,pp=4: axes dp, tp, pp and cp");
+  command.add_option("--search", o.search, "Compare all meshes of so many ranks");
+  command.add_option("--link", o.link, "Machine and links: dgx-a100, dgx-h100 or a file (docs/distributed.md)");
+  command.add_option("--batch", o.batch, "Examples of a step, on all ranks together");
+  command.add_option("--microbatches", o.microbatches, "Parts of a rank's batch that follow each other");
+  command.add_option("--sharding", o.sharding, "What ranks along dp and cp divide: none, zero1, zero2 or zero3")
+      ->capture_default_str();
+  command.add_option("--schedule", o.schedule, "Of the pipeline: gpipe, 1f1b, interleaved or zb1p")
+      ->capture_default_str();
+  command.add_option("--chunks", o.chunks, "Of layers on each stage of an interleaved pipeline (2)");
+  command.add_flag("--no-overlap", o.no_overlap, "Gradients are sent behind the backward pass, not beside it");
+}
+
+void check_plan_mesh(const CLI::App& command, const PlanMeshOptions& o) {
+  if (!o.mesh.empty() && o.search != 0) throw ValueError("[plan] --mesh and --search exclude each other");
+  for (const char* of_device : {"--measure", "--memory-budget"})
+    if (o.asked() && command.count(of_device) > 0)
+      throw ValueError(fmt::format("[plan] {} is of one device; it has no meaning for a mesh", of_device));
+  for (const char* of_mesh :
+       {"--link", "--batch", "--microbatches", "--sharding", "--schedule", "--chunks", "--no-overlap"})
+    if (!o.asked() && command.count(of_mesh) > 0)
+      throw ValueError(fmt::format("[plan] {} needs --mesh or --search", of_mesh));
+  for (const auto& [flag, value] : {std::pair{"--batch", o.batch},
+                                    {"--microbatches", o.microbatches},
+                                    {"--chunks", o.chunks},
+                                    {"--search", o.search}})
+    if (command.count(flag) > 0 && value < 1)
+      throw ValueError(fmt::format("[plan] {} is {}; it must be at least 1", flag, value));
+}
+
+void plan_mesh(const std::string& name, const PlanMeshOptions& o) {
+  const Cluster cluster = read_cluster(o.link.empty() ? default_link : o.link);
+  const PlannedModel model = read_planned_model(name);
+  const ForecastOptions options = options_of(o, model);
+  if (o.search != 0) {
+    const std::vector<MeshForecast> found = search_meshes(model.layers, cluster, options, o.search);
+    if (!o.json) return show(model, cluster, found);
+    for (const MeshForecast& made : found) print_json(to_json(made, fullest(made), cluster));
+    return;
+  }
+  MeshForecast made = forecast(model.layers, cluster, options);
+  record_stage(model, options, o.device, made);
+  if (!o.json) return show(model, cluster, made);
+  for (const RankForecast& rank : made.stages) print_json(to_json(made, rank, cluster));
+}
+
+}  // namespace heddle::tools
