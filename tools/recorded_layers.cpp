@@ -19,8 +19,8 @@ using distributed::Block;
 using distributed::Layer;
 using distributed::Split;
 
-// The wishes that travel behind the values (train/step.h), and the loss.
-constexpr int64_t values_besides = 3;
+// The numbers that travel behind the gradients (SharedGradients::spare), and the loss.
+constexpr int64_t values_besides = 4;
 constexpr double moments = 2;  // of Adam and AdamW, which the training steps have
 
 bool is_number(const std::string& text) {
