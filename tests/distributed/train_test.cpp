@@ -213,11 +213,12 @@ TEST_F(LaunchedTraining, StatesAreShared) {
   std::filesystem::remove(out + "/model.safetensors");
   const Finished read = test::run_heddle({"eval", "--model", out, "--device", "reference:0", "--json"});
   EXPECT_EQ(read.exit_code, 0) << read.err;
+  // Those of the latest three, and of the best one.
   std::vector<std::filesystem::path> parts;
   for (const auto& file : std::filesystem::directory_iterator(out + "/checkpoints")) {
-    if (file.path().filename().string().find(".rank-1-of-3") != std::string::npos) parts.push_back(file.path());
+    if (file.path().filename().string().find(".rank-1-of-") != std::string::npos) parts.push_back(file.path());
   }
-  EXPECT_EQ(parts.size(), 3u);
+  EXPECT_GE(parts.size(), 3u);
   for (const std::filesystem::path& part : parts) std::filesystem::remove(part);
   expect_refused(test::run_heddle(go_on), "nothing", "a rank's part is missing");
   expect_refused(launch(2, training("a", {"--sharding", "zero3"})), "a", "[train] --sharding zero3 does not exist yet");
