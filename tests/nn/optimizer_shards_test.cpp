@@ -122,8 +122,14 @@ class OptimizerShards : public testing::TestWithParam<std::string> {
       whole->step();
       ranks.update(number, norm);
     }
-    for (size_t i = 0; i < parameters.size(); ++i)
-      EXPECT_EQ(ranks.all.front().parameters[i].to_vector<float>(), parameters[i].to_vector<float>()) << name << i;
+    // The reference, in double precision, rounds a norm that is handed over and none that it computes by the way.
+    const float off = prepare && GetParam() == "reference:0" ? 1e-6f : 0;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const auto found = ranks.all.front().parameters[i].to_vector<float>(),
+                 expected = parameters[i].to_vector<float>();
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t k = 0; k < found.size(); ++k) EXPECT_NEAR(found[k], expected[k], off) << name << i << " at " << k;
+    }
   }
 };
 
