@@ -42,7 +42,7 @@ TEST_F(PlanMesh, ARecipeOverRanksThatShareBatches) {
   const std::vector<Json> ranks = lines({"mnist-mlp:32", "--mesh", "dp=4"});
   ASSERT_EQ(ranks.size(), 1u);
   const Json& rank = ranks[0];
-  const int64_t parameters = 109386, values = parameters + 3;  // and the loss and two wishes
+  const int64_t parameters = 109386, values = parameters + 4;  // and the loss and three wishes
   EXPECT_EQ(rank["ranks"], 4);
   EXPECT_EQ(rank["microbatch"], 8);
   EXPECT_EQ(rank["memory_bytes"]["parameters"], 4 * parameters);
