@@ -11,6 +11,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/nn/init.h"
 #include "heddle/nn/summary.h"
+#include "heddle/train/wishes.h"
 
 namespace heddle::tools {
 namespace {
@@ -19,8 +20,8 @@ using distributed::Block;
 using distributed::Layer;
 using distributed::Split;
 
-// The numbers that travel behind the gradients (SharedGradients::spare), and the loss.
-constexpr int64_t values_besides = 4;
+// The wishes that travel behind the gradients, and the loss.
+constexpr int64_t values_besides = train::Wishes::count + 1;
 constexpr double moments = 2;  // of Adam and AdamW, which the training steps have
 
 bool is_number(const std::string& text) {

@@ -1,5 +1,7 @@
 #include "heddle/train/flat_list.h"
 
+#include <cstring>
+
 #include "heddle/core/functions/functions.h"
 
 namespace heddle::train {
@@ -13,6 +15,32 @@ std::vector<Tensor> floating_buffers(const nn::Module& model) {
 }
 
 Tensor flat(const Tensor& x) { return reshape(x.to(DType::f32), Shape{x.numel()}); }
+
+Tensor weighted(const Tensor& x, double weight) { return weight == 1 ? flat(x) : flat(x) * weight; }
+
+void append_rest(std::vector<Tensor>& parts, const nn::Module& model, const std::vector<Tensor>& scalars,
+                 double weight) {
+  for (const Tensor& buffer : floating_buffers(model)) parts.push_back(weighted(buffer, weight));
+  for (const Tensor& scalar : scalars) parts.push_back(weighted(scalar, weight));
+}
+
+std::vector<Tensor> read_rest(ListReader& reader, const nn::Module& model, size_t scalars) {
+  for (Tensor buffer : floating_buffers(model)) buffer.assign(reader.next(buffer.shape(), buffer.dtype()));
+  std::vector<Tensor> found;
+  for (size_t i = 0; i < scalars; ++i) found.push_back(reader.next(Shape(), DType::f32));
+  return found;
+}
+
+std::vector<float> floats_of(const Tensor& list) {
+  const std::vector<uint8_t> bytes = list.to_bytes();
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+Tensor uploaded(const std::vector<float>& values, DeviceContext& device) {
+  return Tensor::from_vector(values, Shape{static_cast<int64_t>(values.size())}, &device);
+}
 
 Tensor ListReader::next(const Shape& shape, DType dtype) {
   const int64_t from = at_;

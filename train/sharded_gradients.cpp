@@ -13,7 +13,6 @@ ShardedGradients::ShardedGradients(nn::Module& model, ShardLayout layout, int ra
 std::vector<Tensor> ShardedGradients::pack(const std::vector<Tensor>& scalars) {
   const NoGradScope no_grad;
   const std::vector<Tensor> parameters = model_.parameters();
-  const auto weighted = [&](const Tensor& x) { return weight_ == 1 ? flat(x) : flat(x) * weight_; };
   has_gradient_.assign(parameters.size(), false);
   scalars_ = scalars.size();
   std::vector<Tensor> lists;
@@ -22,14 +21,13 @@ std::vector<Tensor> ShardedGradients::pack(const std::vector<Tensor>& scalars) {
     for (const size_t i : bucket.parameters) {
       const Tensor gradient = parameters[i].grad();
       has_gradient_[i] = gradient.defined();
-      parts.push_back(gradient.defined() ? weighted(gradient)
+      parts.push_back(gradient.defined() ? weighted(gradient, weight_)
                                          : zeros(Shape{parameters[i].numel()}, DType::f32, &parameters[i].device()));
     }
     lists.push_back(concat(parts, 0));
   }
   std::vector<Tensor> rest;
-  for (const Tensor& buffer : floating_buffers(model_)) rest.push_back(weighted(buffer));
-  for (const Tensor& scalar : scalars) rest.push_back(weighted(scalar));
+  append_rest(rest, model_, scalars, weight_);
   lists.push_back(concat(rest, 0));
   return lists;
 }
@@ -49,10 +47,7 @@ std::vector<Tensor> ShardedGradients::gradients(const Tensor& own) const {
 std::vector<Tensor> ShardedGradients::unpack_rest(const Tensor& rest, size_t more) const {
   const NoGradScope no_grad;
   ListReader reader(rest);
-  for (Tensor buffer : floating_buffers(model_)) buffer.assign(reader.next(buffer.shape(), buffer.dtype()));
-  std::vector<Tensor> scalars;
-  for (size_t i = 0; i < scalars_ + more; ++i) scalars.push_back(reader.next(Shape(), DType::f32));
-  return scalars;
+  return read_rest(reader, model_, scalars_ + more);
 }
 
 Tensor ShardedGradients::pack_shards(const std::vector<Tensor>& updated) const {

@@ -10,6 +10,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/train/flat_list.h"
 
 namespace heddle::train {
 namespace {
@@ -89,18 +90,14 @@ Tensor ShardedStep::record_update(const Tensor& own, const Tensor& rest) {
   return shared_.pack_shards(updated);
 }
 
-Tensor ShardedStep::uploaded(const std::vector<float>& values) const {
-  return Tensor::from_vector(values, Shape{static_cast<int64_t>(values.size())}, &device_);
-}
-
 Wishes ShardedStep::submit(const std::vector<Tensor>& part, const Wishes& mine, const Callable<void()>& meanwhile) {
   std::vector<Tensor> lists = compiled_part_(part);
   if (meanwhile) meanwhile();
-  std::vector<float> rest = lists.back().to_vector<float>();
+  std::vector<float> rest = floats_of(lists.back());
   lists.pop_back();
   reduce(std::move(lists));
   const Wishes all = average_rest(rest, mine);
-  own_ = compiled_update_(uploaded(own_), uploaded(rest)).to_vector<float>();
+  own_ = floats_of(compiled_update_(uploaded(own_, device_), uploaded(rest, device_)));
   gather();
   return all;
 }
@@ -118,7 +115,7 @@ void ShardedStep::reduce(std::vector<Tensor> lists) {
   std::vector<float> before;
   distributed::Ticket sums;
   for (size_t b = 0; b < buckets.size(); ++b) {
-    std::vector<float> values = std::exchange(lists[b], Tensor()).to_vector<float>();
+    std::vector<float> values = floats_of(std::exchange(lists[b], Tensor()));
     distributed::Ticket next = replicas_.reduce_parts(values, buckets[b].sizes);
     replicas_.wait(sums);
     if (b > 0) take_own(b - 1, before);
@@ -133,11 +130,12 @@ void ShardedStep::reduce(std::vector<Tensor> lists) {
 Wishes ShardedStep::average_rest(std::vector<float>& rest, const Wishes& mine) {
   const auto owned = static_cast<size_t>(layout().elements_of(replicas_.rank()));
   rest.push_back(optimizers_.takes_norm() ? squares_of({own_.data(), owned}, optimizers_.clip_value()) : 0);
-  for (const bool wish : {mine.stop, mine.interrupt, mine.look}) rest.push_back(wish ? 1.0f : 0.0f);
+  const size_t averaged = rest.size();
+  rest.resize(averaged + Wishes::count);
+  mine.write(std::span(rest).subspan(averaged));
   replicas_.sum(rest);
-  const float* const wishes = &rest[rest.size() - 3];
-  const Wishes all{.stop = wishes[0] > 0, .interrupt = wishes[1] > 0, .look = wishes[2] > 0};
-  rest.resize(rest.size() - 3);
+  const Wishes all = Wishes::read(std::span(rest).subspan(averaged));
+  rest.resize(averaged);
   return all;
 }
 
@@ -167,7 +165,7 @@ void ShardedStep::gather() {
     }
     replicas_.wait(arrived);
     if (b > 0) {
-      compiled_gathered_[b - 1](uploaded(values));
+      compiled_gathered_[b - 1](uploaded(values, device_));
       eval_pending();
     }
     values = std::move(next);

@@ -53,7 +53,6 @@ class ShardedStep {
   Wishes average_rest(std::vector<float>& rest, const Wishes& mine);
   void gather();
   std::vector<float> bucket_of(size_t bucket) const;
-  Tensor uploaded(const std::vector<float>& values) const;
 
   Optimizers& optimizers_;
   DeviceContext& device_;

@@ -73,13 +73,11 @@ void SharedGradients::pack(const std::vector<Tensor>& scalars) {
   if (lists_.empty()) make_lists(scalars.size());
   check_same_gradients();
   const std::vector<Tensor> parameters = model_.parameters();
-  const auto weighted = [&](const Tensor& x) { return weight_ == 1 ? flat(x) : flat(x) * weight_; };
   for (size_t l = 0; l < lists_.size(); ++l) {
     std::vector<Tensor> parts;
-    for (const size_t i : parameters_[l]) parts.push_back(weighted(parameters[i].grad()));
+    for (const size_t i : parameters_[l]) parts.push_back(weighted(parameters[i].grad(), weight_));
     if (l + 1 == lists_.size()) {
-      for (const Tensor& buffer : floating_buffers(model_)) parts.push_back(weighted(buffer));
-      for (const Tensor& scalar : scalars) parts.push_back(weighted(scalar));
+      append_rest(parts, model_, scalars, weight_);
       parts.push_back(zeros(Shape{spare}, DType::f32, &device_));
     }
     lists_[l].assign(concat(parts, 0));
@@ -97,9 +95,7 @@ std::vector<Tensor> SharedGradients::unpack() {
       Tensor parameter = parameters[i];
       parameter.set_grad(reader.next(parameter.shape(), parameter.dtype()));
     }
-    if (l + 1 < lists_.size()) continue;
-    for (Tensor buffer : floating_buffers(model_)) buffer.assign(reader.next(buffer.shape(), buffer.dtype()));
-    for (size_t i = 0; i < scalars_; ++i) scalars.push_back(reader.next(Shape(), DType::f32));
+    if (l + 1 == lists_.size()) scalars = read_rest(reader, model_, scalars_);
   }
   return scalars;
 }

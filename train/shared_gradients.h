@@ -17,13 +17,14 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/graph/tensor.h"
 #include "heddle/nn/module.h"
+#include "heddle/train/wishes.h"
 
 namespace heddle::train {
 
 class SharedGradients {
  public:
   // Numbers at the end of the last list that are the host's: pack() makes them 0.
-  static constexpr int64_t spare = 3;
+  static constexpr int64_t spare = Wishes::count;
 
   SharedGradients(nn::Module& model, double weight, DeviceContext& device)
       : model_(model), weight_(weight), device_(device) {}

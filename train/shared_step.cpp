@@ -1,33 +1,12 @@
 #include "heddle/train/shared_step.h"
 
-#include <cstring>
 #include <utility>
 
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/train/flat_list.h"
 
 namespace heddle::train {
-namespace {
-
-std::vector<float> floats_of(const Tensor& list) {
-  const std::vector<uint8_t> bytes = list.to_bytes();
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
-// Wishes travel behind the values.
-void write(const Wishes& mine, std::span<float> spare) {
-  spare[0] = mine.stop ? 1.0f : 0.0f;
-  spare[1] = mine.interrupt ? 1.0f : 0.0f;
-  spare[2] = mine.look ? 1.0f : 0.0f;
-}
-
-Wishes read_wishes(std::span<const float> spare) {
-  return {.stop = spare[0] > 0, .interrupt = spare[1] > 0, .look = spare[2] > 0};
-}
-
-}  // namespace
 
 SharedStep::SharedStep(nn::Module& model, const Config& config, DeviceContext& device, Replicas& replicas, Parts parts)
     : device_(device),
@@ -71,7 +50,7 @@ Wishes SharedStep::exchange(const Wishes& mine) {
   std::span<float> spare;
   for (size_t l = 0; l < lists.size(); ++l) {
     const std::span<float> values = on_host_[l].take(ready_[l].value_or(end));
-    if (l + 1 == lists.size()) write(mine, spare = values.last(SharedGradients::spare));
+    if (l + 1 == lists.size()) mine.write(spare = values.last(SharedGradients::spare));
     sums.push_back(replicas_.begin_sum(values));
   }
   const HiddenTime::Time computed = std::chrono::steady_clock::now();
@@ -82,7 +61,7 @@ Wishes SharedStep::exchange(const Wishes& mine) {
   }
   if (compiled_) hidden_.add(calls, computed);
   compiled_ = true;
-  const Wishes all = read_wishes(spare);
+  const Wishes all = Wishes::read(spare);
   for (HostList& list : on_host_) list.give_back();
   return all;
 }
@@ -90,7 +69,7 @@ Wishes SharedStep::exchange(const Wishes& mine) {
 void SharedStep::follow_first() {
   std::vector<float> values = floats_of(compiled_weights_());
   replicas_.take_first(values);
-  compiled_follow_(Tensor::from_vector(values, Shape{static_cast<int64_t>(values.size())}, &device_));
+  compiled_follow_(uploaded(values, device_));
   eval_pending();
 }
 
