@@ -20,9 +20,6 @@
 
 namespace heddle::train {
 
-const std::vector<std::string>& optimizer_names();
-const std::vector<std::string>& schedule_names();
-
 // The rate of each update of a run of `steps`. `plateau` is what a schedule of that name asks.
 nn::Schedule make_schedule(const Config& config, int64_t steps, const std::shared_ptr<nn::Plateau>& plateau);
 
