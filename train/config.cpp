@@ -27,6 +27,8 @@ Check above(double least) { return {least, infinite, true}; }
 // least <= value < most.
 Check below(double least, double most) { return {least, most, false, true}; }
 Check from_to(double least, double most) { return {least, most}; }
+// least < value <= most.
+Check above_to(double least, double most) { return {least, most, true}; }
 Check bytes() { return {.least = 0, .most = infinite, .bytes = true}; }
 Check one_of(std::vector<std::string_view> choices) {
   return {.least = -infinite, .most = infinite, .choices = std::move(choices)};

@@ -60,6 +60,8 @@ std::span<const OptionUse> option_uses() {
       {"schedule.milestones", "schedule.name", {"multi-step"}},
       {"schedule.power", "schedule.name", {"polynomial"}},
       {"schedule.patience", "schedule.name", {"plateau"}},
+      {"training.compress_rank", "training.compress", {"powersgd"}},
+      {"training.compress_share", "training.compress", {"topk"}},
       {"training.epochs", "training.steps", {"0"}},
       {"training.loss_scale", "training.precision", {"f16"}},
       {"training.loss_scale_every", "training.precision", {"f16"}},

@@ -46,6 +46,8 @@ class Replicas {
   // its place, and all parts from who has them. The values stay where they are until wait().
   distributed::Ticket reduce_parts(std::vector<float>& values, const std::vector<int64_t>& sizes);
   distributed::Ticket gather_parts(std::vector<float>& values, const std::vector<int64_t>& sizes);
+  // For values of other types than f32.
+  distributed::Group& all() { return all_; }
   // As many numbers of each rank, in the order of ranks.
   std::vector<int64_t> gather(const std::vector<int64_t>& mine);
   // Each value becomes the first rank's.

@@ -43,6 +43,8 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
   if (replicas != nullptr && !replicas->alone()) shared_.emplace(task.model(), config, device, *replicas, parts());
   if (shares_states(config, replicas))
     sharded_.emplace(task.model(), optimizers, config, device, *replicas, parts_of_sharded());
+  if (compresses(config, replicas != nullptr ? replicas->size() : 1))
+    compressed_.emplace(task.model(), config, device, *replicas, parts());
   if (accumulate_ == 1) figure_names_ = task.names_of_step();
   for (size_t i = 0; i < figure_names_.size(); ++i) figures_.push_back(empty_list(device));
 }
@@ -53,6 +55,8 @@ Wishes TrainingStep::submit(const std::vector<Tensor>& batch, bool keep, const W
   Wishes all = mine;
   if (sharded_) {
     all = sharded_->submit(batch, mine, meanwhile);
+  } else if (compressed_) {
+    all = compressed_->submit(batch, keep ? 1 : 0, mine, meanwhile);
   } else if (shared_) {
     all = shared_->submit(batch, keep ? 1 : 0, mine, meanwhile);
   } else {

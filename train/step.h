@@ -17,6 +17,7 @@
 
 #include "heddle/core/base/callable.h"
 #include "heddle/nn/average.h"
+#include "heddle/train/compressed_step.h"
 #include "heddle/train/config.h"
 #include "heddle/train/optimizers.h"
 #include "heddle/train/replicas.h"
@@ -94,8 +95,9 @@ class TrainingStep {
   std::vector<Tensor> figures_;  // (window) each
   std::vector<Tensor> gradients_;
   std::function<void(const std::vector<Tensor>& batch, int64_t keeping)> compiled_;
-  std::optional<SharedStep> shared_;    // of several ranks
-  std::optional<ShardedStep> sharded_;  // where these share states as well; it takes the updates
+  std::optional<SharedStep> shared_;          // of several ranks
+  std::optional<ShardedStep> sharded_;        // where these share states as well; it takes the updates
+  std::optional<CompressedStep> compressed_;  // where gradients travel compressed; it takes the updates
 };
 
 }  // namespace heddle::train

@@ -225,12 +225,12 @@ TEST(ShardedStep, WhatDoesNotExistIsRefused) {
   Replicas alone(world);
   expect_error<ValueError>([&] { Trainer trainer(task, sharded(small_config(), "zero3"), where); },
                            {"[train] --sharding zero3 does not exist yet"});
+  SmallTask other(1, 0, where);  // made here: the ranks, threads, share one random generator
   const Names errors = distributed::test::run_ranks(2, [&](World& ranks) {
-    SmallTask own(1, 0, where);
     Replicas replicas(ranks);
     Config c = sharded(small_config(), "zero1");
     c.log.histograms_every = 1;
-    Trainer trainer(own, c, where, &replicas);
+    Trainer trainer(ranks.rank() == 0 ? task : other, c, where, &replicas);
   });
   for (const std::string& error : errors)
     EXPECT_EQ(error, "[train] --histograms-every with --sharding: no rank has all gradients");
