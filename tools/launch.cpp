@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,11 +13,13 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
 #include "heddle/core/base/path.h"
+#include "heddle/core/base/print_error.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/core/base/system/process.h"
 #include "tools/cli.h"
 #include "tools/find_program.h"
 #include "tools/interrupt.h"
+#include "tools/launch_restart.h"
 #include "tools/launched.h"
 #include "tools/mpirun_errors.h"
 #include "tools/output.h"
@@ -31,6 +34,7 @@ constexpr int most_ranks_here = 1024;
 struct Launch {
   int ranks = 0;
   Words hosts, devices, command;
+  Restarts restarts;
 };
 
 // "a:2" has two places, "a" one.
@@ -74,6 +78,7 @@ void check(const Launch& launch) {
     throw ValueError(fmt::format("[launch] '{}' does not run as several ranks; train and resume do", what));
   check_devices(launch);
   check_hosts(launch);
+  check_restarts(launch.restarts, launch.command);
 }
 
 // Ranks bind themselves (launched.h).
@@ -113,7 +118,6 @@ std::vector<std::pair<std::string, std::string>> variables_of_mpirun(const Launc
 // What ranks say goes on; the first Ctrl-C goes to them as a byte (launched.h).
 MpirunErrors follow(os::ChildProcess& child) {
   constexpr double look_seconds = 0.1;
-  const InterruptScope interrupts;
   const os::IgnoredPipes pipes;
   MpirunErrors errors;
   std::string none, text;
@@ -148,17 +152,39 @@ int exit_code_of(const os::ChildEnd& end, const MpirunErrors& errors) {
   return exit_internal_error;
 }
 
-int run(const Launch& launch) {
+// What is started when `errors` tell of a rank that was killed; none: nothing more.
+std::optional<Launch> next(Launch launch, const MpirunErrors& errors) {
+  if (errors.end() != MpirunErrors::End::by_signal || InterruptScope::caught() || launch.restarts.left == 0) return {};
+  --launch.restarts.left;
+  if (launch.restarts.fewer_ranks) {
+    if (--launch.ranks == 0) return {};
+    const auto lost = static_cast<size_t>(std::max(errors.rank(), 0));
+    if (lost < launch.devices.size()) launch.devices.erase(launch.devices.begin() + static_cast<std::ptrdiff_t>(lost));
+  }
+  launch.command = command_that_goes_on(launch.command);
+  print_error("heddle: [launch] {}: {} rank{} go{} on from the run's last checkpoint; restarts left: {}\n",
+              errors.reason(), launch.ranks, launch.ranks == 1 ? "" : "s", launch.ranks == 1 ? "es" : "",
+              launch.restarts.left);
+  return launch;
+}
+
+int run(Launch launch) {
   check(launch);
   const std::string mpirun = find_program("mpirun");
   if (mpirun.empty()) throw ValueError("[launch] mpirun is not installed; Debian's package is openmpi-bin");
-  os::ChildOptions options;
-  options.input = options.error = os::ChildStream::pipe;
-  options.output = os::ChildStream::same;
-  options.variables = variables_of_mpirun(launch);
-  os::ChildProcess child(mpirun, mpirun_words(mpirun, launch), options);
-  const MpirunErrors errors = follow(child);
-  return exit_code_of(child.wait(), errors);
+  const InterruptScope interrupts;
+  while (true) {
+    os::ChildOptions options;
+    options.input = options.error = os::ChildStream::pipe;
+    options.output = os::ChildStream::same;
+    options.variables = variables_of_mpirun(launch);
+    os::ChildProcess child(mpirun, mpirun_words(mpirun, launch), options);
+    const MpirunErrors errors = follow(child);
+    const os::ChildEnd end = child.wait();
+    std::optional<Launch> more = end.exit_code == 0 ? std::nullopt : next(launch, errors);
+    if (!more) return exit_code_of(end, errors);
+    launch = std::move(*more);
+  }
 }
 
 }  // namespace
@@ -173,6 +199,10 @@ void add_launch(Cli& cli) {
   command->add_option("--devices", launch->devices, "Device of each rank, e.g. opencl:0,vulkan:0")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command->add_option("--restarts", launch->restarts.left,
+                      "How often ranks go on from the last checkpoint when one was killed; default: never");
+  command->add_flag("--fewer-ranks", launch->restarts.fewer_ranks,
+                    "Restarts have a rank fewer: without the one that was killed, and its device");
   command->add_option("command", launch->command, "Behind --: train or resume, with their options")->required();
   command->footer(
       "Open MPI's mpirun is needed (Debian: openmpi-bin), and plain mpirun does the same. The batch is that of all\n"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "heddle/core/base/parse_number.h"
 #include "heddle/core/base/print_error.h"
 
 namespace heddle::tools {
@@ -87,6 +88,14 @@ std::string MpirunErrors::reason() const {
   }
   if (!shell_.empty()) return shell_;
   return own_.substr(0, own_.find(". "));
+}
+
+int MpirunErrors::rank() const {
+  constexpr std::string_view before = "process rank ";
+  const size_t at = own_.find(before);
+  if (end() != End::by_signal || at == std::string::npos) return -1;
+  const size_t first = at + before.size();
+  return parse_number<int>(own_.substr(first, own_.find(' ', first) - first)).value_or(-1);
 }
 
 }  // namespace heddle::tools

@@ -23,6 +23,8 @@ class MpirunErrors {
   End end() const;
   // One line: why ranks could not be started, or "process rank 1 with PID 7 on node a exited on signal 9 (Killed)".
   std::string reason() const;
+  // Which rank a signal ended; -1 where it was not said.
+  int rank() const;
 
  private:
   void take_line(std::string_view line);

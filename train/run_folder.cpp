@@ -53,6 +53,8 @@ std::optional<nlohmann::json> earlier_environment(const std::string& path) {
 
 }  // namespace
 
+bool RunFolder::exists(const std::string& folder) { return holds_run(folder); }
+
 RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   if (resume && !holds_run(path)) throw ValueError(fmt::format("[run] {}: holds no run to go on with", path));
   if (!resume && holds_run(path))

@@ -31,6 +31,8 @@ class RunFolder {
   std::string file(std::string_view name) const;
   std::string checkpoints() const { return checkpoints_of(path_); }
   static std::string checkpoints_of(const std::string& folder);
+  // Whether something of a run lies there.
+  static bool exists(const std::string& folder);
 
   void write_config(const Config& config) const;
   // Of this process; what an earlier one wrote is kept in it under "earlier".

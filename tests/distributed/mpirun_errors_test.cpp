@@ -15,6 +15,7 @@ const std::string rule = std::string(74, '-') + "\n";
 struct Heard {
   End end;
   std::string reason, printed;
+  int rank;
 };
 
 // In pieces of seven bytes: lines end where they end, not where a read does.
@@ -23,7 +24,7 @@ Heard hear(const std::string& text) {
   testing::internal::CaptureStderr();
   for (size_t at = 0; at < text.size(); at += 7) errors.take(text.substr(at, 7));
   errors.finish();
-  return {errors.end(), errors.reason(), testing::internal::GetCapturedStderr()};
+  return {errors.end(), errors.reason(), testing::internal::GetCapturedStderr(), errors.rank()};
 }
 
 TEST(MpirunErrors, ASignalIsNamedWithItsRank) {
@@ -36,6 +37,8 @@ TEST(MpirunErrors, ASignalIsNamedWithItsRank) {
   EXPECT_EQ(newer.end, End::by_signal);
   EXPECT_EQ(newer.reason, "process rank 1 with PID 18190 on node a exited on signal 9 (Killed)");
   EXPECT_EQ(older.printed + newer.printed, "");
+  EXPECT_EQ(older.rank, 1);
+  EXPECT_EQ(newer.rank, 1);
 }
 
 TEST(MpirunErrors, WhatRanksSayGoesOnOnce) {
@@ -53,6 +56,7 @@ TEST(MpirunErrors, WhatRanksSayGoesOnOnce) {
   for (const std::string& own : {of_4, of_5}) {
     const Heard heard = hear(said + own + said);
     EXPECT_EQ(heard.end, End::by_itself);
+    EXPECT_EQ(heard.rank, -1);
     EXPECT_EQ(heard.printed, said);
   }
   EXPECT_EQ(hear("a\nb\na").printed, "a\nb\na\n");  // another library's lines, as they are

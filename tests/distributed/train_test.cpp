@@ -197,6 +197,33 @@ TEST_F(LaunchedTraining, ARankThatIsKilledEndsAll) {
   EXPECT_TRUE(ranks_of(out).empty());
 }
 
+// Three ranks, one of them killed: two go on, and the losses are those of one process, as if nothing had been.
+TEST_F(LaunchedTraining, RanksThatAreLeftGoOn) {
+  const std::string out = folder / "left";
+  const Words more{"--steps", "60", "--checkpoint-every", "1"};
+  const std::vector<double> alone = losses(test::run_heddle(training("one", more)));
+  Finished run;
+  std::thread running([&] { run = launch(3, training("left", more), {"--restarts", "1", "--fewer-ranks"}); });
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!std::filesystem::exists(out + "/checkpoints/step-00000002.safetensors") &&
+         std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::vector<int> ranks = ranks_of(out);
+  EXPECT_EQ(ranks.size(), 3u);
+  if (!ranks.empty()) ::kill(ranks.back(), SIGKILL);
+  running.join();
+  EXPECT_NE(run.err.find("(Killed): 2 ranks go on from the run's last checkpoint; restarts left: 0"), std::string::npos)
+      << run.err;
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  const std::vector<Json> done = events(run, "done");
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0]["ranks"], 2);
+  std::map<int, double> found;  // the steps behind the checkpoint come twice
+  for (const Json& step : events(run, "step")) found[step["step"]] = step["loss"];
+  ASSERT_EQ(found.size(), 60u);
+  for (int i = 0; i < 60; ++i) EXPECT_NEAR(found[i + 1] / alone[static_cast<size_t>(i)], 1, 1e-4) << i;
+}
+
 // States of a run that shares them: their bytes, and what reads it.
 TEST_F(LaunchedTraining, StatesAreShared) {
   const std::vector<double> alone = losses(test::run_heddle(training("one", {"--steps", "8"})));
@@ -269,6 +296,11 @@ TEST_F(LaunchedTraining, WhatCannotBeSharedIsRefused) {
   expect_refused(launch(2, training("c", {"--mesh", "tp=2"})), "c", "[mesh] tp=2: ranks share batches (dp) only");
   expect_refused(launch(2, training("c", {"--rank-timeout", "0"})), "c", "[train] --rank-timeout is 0; it must be");
   expect_refused(launch(2, {"train", "nothing"}), "d", "unknown recipe 'nothing'");
+  expect_refused(launch(2, training("e"), {"--restarts", "-1"}), "e", "[launch] --restarts is -1; it must be at least");
+  expect_refused(launch(2, training("e"), {"--fewer-ranks"}), "e", "[launch] --fewer-ranks is of restarts");
+  expect_refused(launch(2, {"train", "mnist-mlp"}, {"--restarts", "1"}), "e", "[launch] --restarts needs --out");
+  expect_refused(launch(2, training("e", {"--mesh", "dp=2"}), {"--restarts", "1", "--fewer-ranks"}), "e",
+                 "[launch] --fewer-ranks with --mesh");
   expect_refused(test::run_heddle(training("d", {"--mesh", "dp=2"})), "d",
                  "[mesh] dp=2 needs 2 ranks; the world has 1");
 }

@@ -1,0 +1,52 @@
+#include "tools/launch_restart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "heddle/core/base/error.h"
+#include "heddle/train/run_folder.h"
+
+namespace heddle::tools {
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool names(const Words& command, std::string_view option) {
+  return std::ranges::any_of(
+      command, [&](const std::string& word) { return word == option || word.starts_with(fmt::format("{}=", option)); });
+}
+
+// Of train; empty where it is not given.
+std::string folder_of(const Words& command) {
+  constexpr std::string_view option = "--out", equals = "--out=";
+  std::string folder;
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (command[i] == option && i + 1 < command.size()) folder = command[i + 1];
+    if (command[i].starts_with(equals)) folder = command[i].substr(equals.size());
+  }
+  return folder;
+}
+
+}  // namespace
+
+void check_restarts(const Restarts& restarts, const Words& command) {
+  if (restarts.left < 0)
+    throw ValueError(fmt::format("[launch] --restarts is {}; it must be at least 0", restarts.left));
+  if (restarts.fewer_ranks && restarts.left == 0)
+    throw ValueError("[launch] --fewer-ranks is of restarts, and --restarts gives none");
+  if (restarts.left == 0) return;
+  if (command.front() == "train" && folder_of(command).empty())
+    throw ValueError("[launch] --restarts needs --out of train: the folder whose checkpoints it goes on from");
+  if (restarts.fewer_ranks && names(command, "--mesh"))
+    throw ValueError("[launch] --fewer-ranks with --mesh: fewer ranks are another mesh; leave --mesh out");
+}
+
+Words command_that_goes_on(Words command) {
+  if (command.front() == "train" && train::RunFolder::exists(folder_of(command)) && !names(command, "--resume"))
+    command.emplace_back("--resume");
+  return command;
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,22 @@
+// What `heddle launch` starts when a rank was killed: the run again, from its last checkpoint.
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle::tools {
+
+struct Restarts {
+  int64_t left = 0;
+  bool fewer_ranks = false;  // without the rank that was killed
+};
+
+// ValueError where the command cannot be begun again.
+void check_restarts(const Restarts& restarts, const std::vector<std::string>& command);
+// The command that goes on with the run that `command` began. A run that left nothing begins again.
+std::vector<std::string> command_that_goes_on(std::vector<std::string> command);
+
+}  // namespace heddle::tools
