@@ -29,6 +29,7 @@ Family optimizer_family();
 Family dispatch_family();
 Family copy_family();
 Family step_family();
+Family infer_family();
 Family generate_family();
 Family kernel_family();
 
@@ -61,7 +62,7 @@ const std::vector<Family>& families() {
       reduce_family(),   sort_family(),        scan_family(),      embedding_family(), linalg_family(),
       fft_family(),      elementwise_family(), chain_family(),     transpose_family(), gather_family(),
       movement_family(), optimizer_family(),   dispatch_family(),  copy_family(),      step_family(),
-      generate_family(), kernel_family()};
+      infer_family(),    generate_family(),    kernel_family()};
   return table;
 }
 

@@ -81,7 +81,7 @@ mkdir -p "$peers" || fail "cannot write to $peers: set HEDDLE_PEERS to a folder 
 for part in "${@:-onnx}"; do
   case $part in
     onnx) get_onnx ;;
-    torch) install numpy==2.4.6 torch==2.15.0 torchvision pillow ;;  # torchvision: the one that fits
+    torch) install numpy==2.4.6 torch==2.15.0 torchvision pillow onnx==1.23.2 onnxruntime==1.32.0 onnxscript ;;  # torchvision: the one that fits
     c) install numpy==2.4.6 onnx==1.23.2 onnxruntime==1.32.0 emx-onnx-cgen==1.4.0 ;;
     finetune) install numpy==2.4.6 torch==2.15.0 transformers peft gguf && get_smollm2 ;;
     llama) install numpy==2.4.6 gguf xllamacpp==2026.10.11549 && get_smollm2 ;;

@@ -4,8 +4,9 @@
   python3 bench/torch_compare.py --heddle build/bin/heddle --device opencl:0 step --cases mlp:32 --compile
   python3 bench/torch_compare.py --heddle build/bin/heddle --device null:0 dispatch --cases record_per_op,replay_per_step
   python3 bench/torch_compare.py --heddle build/bin/heddle matmul
+  python3 bench/torch_compare.py --heddle build/bin/heddle --device opencl:0 infer --compile --onnx
 
-Each case runs in rounds: Heddle (a process of its own, `heddle bench --json`), PyTorch eager and, with --compile, torch.compile, one after the other, so that
+Each case runs in rounds: Heddle (a process of its own, `heddle bench --json`), PyTorch eager and, with --compile, torch.compile, and with --onnx ONNX Runtime, one after the other, so that
 whatever else the machine does meets all of them. PyTorch computes on random data of the same shapes and dtype, gradients off unless the case is one: warm-up,
 then at least ten repetitions of some milliseconds. Printed are the medians of the rounds and the ratios PyTorch seconds / Heddle seconds (above 1, Heddle is
 faster) with their range over the rounds. PyTorch's optimizers are the fused ones. Exit code: 0, or 2 with one line when PyTorch or heddle is missing.
@@ -243,6 +244,40 @@ class Cases:
         run.compiled = lambda: [step_of(torch.compile(loss)), torch.compile(run)]  # the model alone, as most people do, and all of the step
         return run
 
+    def infer(self, case, dtype):
+        """The forward pass of bench/cases_infer.cpp's models, in eval mode."""
+        torch = self.torch
+        kind, _, batch = case.partition(":")
+        batch = int(batch)
+        if kind in ("resnet18", "resnet50", "mobilenet-v2", "vit"):
+            import torchvision.models as zoo
+
+            make = {"resnet18": zoo.resnet18, "resnet50": zoo.resnet50, "mobilenet-v2": zoo.mobilenet_v2, "vit": zoo.vit_b_16}
+            model, x = make[kind](), self.random([batch, 3, 224, 224], dtype)
+        elif kind in ("mlp", "cnn"):
+            model, x = {"mlp": mlp, "cnn": cnn}[kind](torch), self.random([batch, 784] if kind == "mlp" else [batch, 1, 28, 28], dtype)
+        elif kind == "gpt2":
+            model, x = gpt(torch, 50257, 128, 12, 768, 12), torch.randint(50257, [batch, 128], device=self.device)
+        elif kind == "char-gpt":
+            model, x = gpt(torch, 65, 64, 4, 128), torch.randint(65, [batch, 64], device=self.device)
+        elif kind == "lstm":
+            model, x = lstm(torch, 65, 64, 256, 2), torch.randint(65, [batch, 64], device=self.device)
+        else:
+            return None
+        model.to(self.device).eval()
+
+        def run_with(forward):
+            def run():
+                with torch.inference_mode():
+                    return forward(x)
+
+            return run
+
+        run = run_with(model)
+        run.compiled = lambda: [run_with(torch.compile(model))]
+        run.onnx = lambda threads: onnx_session(torch, model, x, threads)
+        return run
+
     def generate(self, case, dtype):
         """Greedy tokens behind a prompt of one, with a cache of keys and values that is written in place; the host reads each token."""
         torch = self.torch
@@ -397,6 +432,25 @@ def gpt(torch, vocabulary, length, layers, width, heads=None):
     return Gpt()
 
 
+def onnx_session(torch, model, x, threads):
+    """A call of ONNX Runtime on the model that torch.onnx exports (it needs onnxscript)."""
+    import io
+
+    import onnxruntime
+
+    file = io.BytesIO()
+    with torch.no_grad():
+        torch.onnx.export(model, (x,), dynamo=True, verbose=False).save(file)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(file.getvalue(), options, providers=["CPUExecutionProvider"])
+    feed = {session.get_inputs()[0].name: x.numpy()}
+    expected, found = model(x).detach().numpy(), session.run(None, feed)[0]
+    if abs(expected - found).max() > 1e-3 * max(1, abs(expected).max()):
+        fail("ONNX Runtime gives other values than PyTorch")
+    return lambda: session.run(None, feed)
+
+
 def measure(torch, call, repetitions, device):
     finish = torch.cuda.synchronize if device.startswith("cuda") else (lambda: None)
 
@@ -443,6 +497,8 @@ def contenders(torch, options, call):
     if options.compile:
         ways = call.compiled() if hasattr(call, "compiled") else [torch.compile(call)]
         calls["compile"] = min(ways, key=lambda way: measure(torch, way, 10, options.torch_device))
+    if options.onnx and hasattr(call, "onnx"):
+        calls["onnx"] = call.onnx(options.threads)
     return calls
 
 
@@ -469,6 +525,7 @@ def parse_options():
     parser.add_argument("--torch-device", default="cpu", help="PyTorch's device: cpu or cuda")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="PyTorch's threads; default: all cores")
     parser.add_argument("--compile", action="store_true", help="torch.compile as well (needs a C++ compiler)")
+    parser.add_argument("--onnx", action="store_true", help="ONNX Runtime as well, where the case is a model's forward pass")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repetitions", type=int, default=15, help="in each round")
     parser.add_argument("--json", action="store_true", help="print lines of JSON instead of a table")
