@@ -167,11 +167,11 @@ Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
 
 Row pick_rows(const ConvProblem& p) {
   Row row{{"SCHEDULE", conv_schedules::rows},
-          {"QT", 16},
+          {"VW", 16},
+          {"QT", choice_at_least("conv", "QT", std::min<int64_t>(ceil_div(walked(p, 2), 16), 16))},
           {"QH", choice_at_least("conv", "QH", std::min<int64_t>(walked(p, 1), 16))}};
-  while (row["QT"] > 1 && (row["QT"] / 2) * 16 >= walked(p, 2)) row["QT"] /= 2;
   while (row["QT"] > 1 && packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats)
-    row["QT"] /= 2;
+    row["QT"] = choice_at_most("conv", "QT", row["QT"] / 2);
   if (packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats) row["QH"] = 1;
   if (packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > most_floats)
     return conv_schedules::any_lanes;

@@ -214,7 +214,7 @@ class ConvTest : public KernelTest {
   Bindings rows(Kind kind) const {
     if (kind == Kind::weight_grad)
       return {{"SCHEDULE", 4}, {"VW", width()}, {"MR", 2}, {"KB", 2}, {"NB", 2}, {"QW", 16}, {"QH", 4}};
-    return {{"SCHEDULE", 4}, {"QT", 1}, {"QH", 4}};
+    return {{"SCHEDULE", 4}, {"VW", width()}, {"QT", 1}, {"QH", 4}};
   }
   Bindings winograd(Kind kind) const {
     if (kind == Kind::weight_grad) {
