@@ -17,11 +17,13 @@ bool swaps_last_two(const IrNode& node) {
 }
 
 // (a b)^T = b^T a^T: the transposes become strides of the operands, and what follows can join the product's epilogue.
+// Under autocast a gradient of f32 is such a product of 16 bits behind a cast.
 std::optional<int> transpose_product(Simplifier& graph, IrNode& node) {
-  if (node.op != &ops::permute_op || graph.at(node.inputs[0]).op != &ops::matmul_op ||
-      graph.users_of(node.inputs[0]) != 1 || !swaps_last_two(node))
-    return std::nullopt;
-  const IrNode product = graph.at(node.inputs[0]);
+  if (node.op != &ops::permute_op || graph.users_of(node.inputs[0]) != 1 || !swaps_last_two(node)) return std::nullopt;
+  const bool is_cast = graph.at(node.inputs[0]).op == &ops::cast_op;
+  const int id = is_cast ? graph.at(node.inputs[0]).inputs[0] : node.inputs[0];
+  if (graph.at(id).op != &ops::matmul_op || graph.users_of(id) != 1) return std::nullopt;
+  const IrNode product = graph.at(id);
   const auto transposed = [&](int id) {
     Shape shape = graph.at(id).shape;
     const int rank = shape.rank();
@@ -30,7 +32,8 @@ std::optional<int> transpose_product(Simplifier& graph, IrNode& node) {
         {&ops::permute_op, node.attrs, {id}, shape.with(rank - 2, columns).with(rank - 1, rows), graph.at(id).dtype});
   };
   const int a = transposed(product.inputs[1]), b = transposed(product.inputs[0]);
-  return graph.make({&ops::matmul_op, {}, {a, b}, node.shape, node.dtype});
+  const int turned = graph.make({&ops::matmul_op, {}, {a, b}, node.shape, product.dtype});
+  return is_cast ? graph.make({&ops::cast_op, {}, {turned}, node.shape, node.dtype}) : turned;
 }
 
 namespace {

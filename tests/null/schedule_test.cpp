@@ -199,6 +199,12 @@ TEST(Fusion, TransposedProductKeepsItsEpilogue) {
   EXPECT_EQ(kernels_of_pending(), 1u);
 }
 
+TEST(Fusion, TransposedProductOfHalvesKeepsItsCast) {
+  const Tensor a = leaf({8, 12}), b = leaf({12, 4});
+  const Tensor y = transpose(cast(matmul(cast(a, DType::bf16), cast(b, DType::bf16)), DType::f32)) * 2.0;
+  EXPECT_EQ(kernels_of_pending(), 1u);
+}
+
 TEST(Fusion, CheapOperandFunctionBecomesPrologue) {
   const Tensor a = leaf({8, 12}), b = leaf({12, 4});
   const Tensor y = matmul(relu(a), transpose(cast(leaf({4, 12}), DType::f32)));
