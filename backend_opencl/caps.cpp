@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <thread>
 
+#include "heddle/backend_opencl/core_units.h"
 #include "heddle/backend_opencl/status.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
 #include "heddle/core/device/driver_probe.h"
+#include "heddle/core/dialect/print_options.h"
 
 namespace heddle::opencl {
 namespace {
@@ -167,6 +169,11 @@ Found describe(cl_platform_id platform, cl_device_id device, size_t index) {
     info.caps = caps_of(device, identity);
     found.quirks = Quirks(info);
     apply(found.quirks, info.caps);
+    // A binary for these units is not one for a machine of that name without them.
+    if (info.caps.machine() == Machine::cpu_loops && reaches_core_units(platform, device, info.caps.driver_hash)) {
+      info.caps.matrix_units = core_units_bf16;
+      info.caps.driver_hash = hash_string(identity + info.caps.matrix_units);
+    }
     if (found.quirks.has(Quirk::computes_wrong) && !std::getenv("HEDDLE_REFUSED_DRIVERS")) {
       info.available = false;
       info.reason = fmt::format(

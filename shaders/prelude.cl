@@ -271,7 +271,7 @@ FUNC ushort16 hk_to_f16_16(float16 v) {
   return as_ushort16(line);
 }
 #endif
-//@ TILE_LOAD
+//@ TILE_LOAD hk_turn
 // 16 rows of 16 elements, turned: four rounds of shuffles. Integers travel as the bits of floats.
 #define HK_TURN(r, t, a, b, low, high) \
   t[a] = __builtin_shufflevector(r[a], r[b], low); t[b] = __builtin_shufflevector(r[a], r[b], high);
@@ -329,6 +329,49 @@ typedef half hk_tile_halves __attribute__((ext_vector_type(16), aligned(2), may_
 #define HK_TILE_f64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
 #define HK_TILE_i64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
 #define TILE_LOAD(name, base, stride, array, at, pitch) TILE_LOAD_##name(base, stride, array, at, pitch)
+//@ CU_PRODUCT
+typedef float16 hk_words __attribute__((aligned(4), may_alias));
+#define CU_TURN(from, words, to) \
+  { float16 hk_r[16]; \
+    _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) hk_r[hk_k] = *(const hk_words*)(from + hk_k * 16); \
+    hk_turn(hk_r); \
+    _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) *(hk_words*)(words + (to) + hk_k * 16) = hk_r[hk_k]; }
+#ifdef HK_HAS_CORE_UNITS
+// AMX: registers 0 to 3 are the sums, 4 and 5 rows of A, 6 and 7 columns of B; 16 rows of 64 bytes each. Functions of their own are compiled for a
+// processor that has them: PoCL takes processors for older ones that it knows, and what is inlined loses its attribute.
+#define HK_CU_FUNC static __attribute__((noinline, target("amx-tile,amx-bf16")))
+#define HK_CU_LOAD(unit, p, bytes) __builtin_ia32_tileloadd64(unit, (const __private void*)(p), (size_t)(bytes))
+#define HK_CU_STORE(unit, p, bytes) __builtin_ia32_tilestored64(unit, (__private void*)(p), (size_t)(bytes))
+HK_CU_FUNC void hk_cu_begin(void) {
+  uint shape[16] __attribute__((aligned(64)));
+  for (int k = 0; k < 16; ++k) shape[k] = k < 4 || k > 7 ? 0u : 0x00400040u;
+  shape[0] = 1u;
+  shape[12] = shape[13] = 0x10101010u;
+  __builtin_ia32_tile_loadconfig((const __private void*)shape);
+}
+HK_CU_FUNC void hk_cu_end(void) { __builtin_ia32_tilerelease(); }
+HK_CU_FUNC void hk_cu_product(const uint* a, const uint* b, uint steps, float* c, uint stride, uint adds) {
+  float* d = c + 16u * stride;
+  if (adds) {
+    HK_CU_LOAD(0, c, 4u * stride); HK_CU_LOAD(1, c + 16, 4u * stride);
+    HK_CU_LOAD(2, d, 4u * stride); HK_CU_LOAD(3, d + 16, 4u * stride);
+  } else {
+    __builtin_ia32_tilezero(0); __builtin_ia32_tilezero(1); __builtin_ia32_tilezero(2); __builtin_ia32_tilezero(3);
+  }
+  for (; steps > 0u; --steps) {
+    HK_CU_LOAD(4, a, 64); HK_CU_LOAD(6, b, 64); __builtin_ia32_tdpbf16ps(0, 4, 6);
+    HK_CU_LOAD(7, b + 256, 64); __builtin_ia32_tdpbf16ps(1, 4, 7);
+    HK_CU_LOAD(5, a + 256, 64); __builtin_ia32_tdpbf16ps(2, 5, 6); __builtin_ia32_tdpbf16ps(3, 5, 7);
+    a += 512;
+    b += 512;
+  }
+  HK_CU_STORE(0, c, 4u * stride); HK_CU_STORE(1, c + 16, 4u * stride);
+  HK_CU_STORE(2, d, 4u * stride); HK_CU_STORE(3, d + 16, 4u * stride);
+}
+#define CU_BEGIN() hk_cu_begin();
+#define CU_END() hk_cu_end();
+#define CU_PRODUCT(a, i, b, j, steps, c, at, stride, adds) hk_cu_product(a + (i), b + (j), steps, c + (at), stride, adds);
+#endif
 //@ IN_ORDER
 #ifdef HK_NO_CONTRACTION
 #define IN_ORDER _Pragma("clang loop vectorize(disable)")

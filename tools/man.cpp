@@ -58,11 +58,12 @@ struct Variable {
   const char* name;
   const char* meaning;
 };
-constexpr std::array<Variable, 12> variables = {{
+constexpr std::array<Variable, 13> variables = {{
     {"HEDDLE_DEVICE", "The device where none is named, e.g. vulkan:0."},
     {"HEDDLE_BACKEND_PATH", "Folders with backends as shared libraries, separated by colons."},
     {"HEDDLE_CACHE_DIR", "Where compiled kernels are kept; see heddle cache."},
     {"HEDDLE_CHECK_NUMBERS", "1: stop at the first operation that makes a NaN or an infinity."},
+    {"HEDDLE_CORE_UNITS", "0: multiply bf16 by the vectors of a CPU where OpenCL reaches its matrix units (AMX)."},
     {"HEDDLE_DEBUG", "1 to 4: print device times, groups and memory plan, graphs, kernel sources."},
     {"HEDDLE_EAGER", "1: run operation by operation, for a debugger."},
     {"HEDDLE_EXCESS_PRECISION", "1: f16 and bf16 keep f32's digits between the operations of a kernel."},

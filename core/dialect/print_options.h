@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "heddle/core/contract/device_info.h"
 
@@ -13,6 +14,10 @@ enum class MatrixApi : uint8_t { none, cuda_mma, glsl_nv, glsl_khr };
 // Caps::matrix_units lists shapes, operands and sums, "16x16x16 f16 f32; 16x16x32 i8 i32"; on Vulkan after the
 // extension, "KHR: " or "NV: ".
 MatrixApi matrix_api(const Caps& caps);
+// In Caps::matrix_units: a core of a CPU multiplies 16 x 32 by 32 x 16 elements (x86's AMX).
+constexpr std::string_view core_units_bf16 = "16x16x32 bf16 f32";
+// Whether kernels reach such units (CU macros).
+bool has_core_units(const Caps& caps);
 
 // What of Caps changes the text; the defaults suit every device.
 struct PrintOptions {
@@ -31,6 +36,7 @@ struct PrintOptions {
   bool halves_by_integers = false;  // GLSL: no unpackHalf2x16
   // OpenCL: lanes of a subgroup for kernels that say MANY_VALUES (core/dialect/printer.h); 0: as the compiler likes.
   uint32_t subgroup_lanes = 0;
+  bool core_units = false;  // has_core_units(caps)
 };
 PrintOptions print_options(const Caps& caps);
 

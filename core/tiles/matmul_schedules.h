@@ -6,6 +6,7 @@
 
 namespace heddle::matmul_schedules {
 
-constexpr int64_t lanes = 0, tiles = 1, columns = 2, packed = 3, dot = 4, units = 5, stream = 6, warpgroups = 7;
+constexpr int64_t lanes = 0, tiles = 1, columns = 2, packed = 3, dot = 4, units = 5, stream = 6, warpgroups = 7,
+                  core_units = 8;
 
 }  // namespace heddle::matmul_schedules

@@ -11,6 +11,7 @@
 #include "heddle/core/contract/vendors.h"
 #include "heddle/core/dialect/printer.h"
 #include "heddle/core/tiles/choices.h"
+#include "heddle/core/tiles/matmul_core_units.h"
 #include "heddle/core/tiles/matmul_schedules.h"
 #include "heddle/core/tiles/tuning.h"
 
@@ -421,7 +422,7 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
     if (machine == Machine::simt) {
       row = pick_gpu(caps, p);
     } else if (machine == Machine::cpu_loops) {
-      row = pick_cpu(p);
+      row = takes_core_units(caps, p) ? pick_core_units(caps, p) : pick_cpu(p);
     } else {
       row = pick_lanes_of_cpu(caps, p);
     }

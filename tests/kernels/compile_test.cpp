@@ -68,6 +68,9 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
     add(s, unit, f32, false);
     add(s, none, half, true);
   }
+  const Types brains = {{"TA", DType::bf16}, {"TB", DType::bf16}, {"TC", DType::bf16}};
+  for (const Bindings& lies : {unit, dots})
+    add({{"SCHEDULE", 8}, {"MB", 2}, {"NB", 2}, {"KC", 64}}, lies, brains, lies == dots);
   const Bindings dot = {{"SCHEDULE", 4}, {"VW", vw}, {"MR", 2}, {"NR", 2}};
   add(dot, dots, f32, false);
   add(dot, dots, half, true);

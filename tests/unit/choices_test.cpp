@@ -65,7 +65,8 @@ TEST(Choices, OfSchedulesHaveTheNumbersOfTheFiles) {
                                                {"dot", dot},
                                                {"units", units},
                                                {"stream", stream},
-                                               {"warpgroups", warpgroups}}));
+                                               {"warpgroups", warpgroups},
+                                               {"core_units", core_units}}));
   }
   using namespace conv_schedules;
   Numbers conv{{"lanes", lanes}, {"tiles", tiles},       {"packed", packed},       {"registers", registers},
