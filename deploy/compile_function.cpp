@@ -159,6 +159,16 @@ void forget_lines(GraphImage& image) {
   for (GraphImage& once : image.once) forget_lines(once);
 }
 
+// The units of a CPU's core are no need of kernels that leave them alone.
+void need_used_units(const Caps& caps, ModelImage& image) {
+  const auto uses_them = [](const GraphImage::Kernel* kernel) {
+    return kernel->source && (kernel->source->body + kernel->source->helpers).find("CU_PRODUCT") != std::string::npos;
+  };
+  const std::vector<const GraphImage::Kernel*> kernels = kernels_of(image.image);
+  if (caps.machine() == Machine::cpu_loops && std::none_of(kernels.begin(), kernels.end(), uses_them))
+    image.needs.matrix_units.clear();
+}
+
 }  // namespace
 
 ModelImage compile_function(DeviceContext& device, const ModelFunction& function, WeightStore& weights) {
@@ -175,6 +185,7 @@ ModelImage compile_function(DeviceContext& device, const ModelFunction& function
   const RepeatedScope repeated;
   const auto graph = CompiledGraph::compile(device, made.captured, true, {});
   image.image = graph->image();
+  need_used_units(device.caps(), image);
   if (!image.image.assigned.empty()) throw ValueError("[compile] the model cannot be written: it updates tensors");
   if (!only_plans(device)) {
     graph->run(made.captured);

@@ -198,7 +198,10 @@ std::string needs_complaint(const ImageNeeds& needs, const Caps& caps) {
   }
   if (needs.architecture > here.architecture || needs.architecture / 10 != here.architecture / 10)
     return other("compute capability", needs.architecture, here.architecture);
-  if (needs.matrix_units != here.matrix_units) return other("matrix units", needs.matrix_units, here.matrix_units);
+  // CPUs' units are needed only where kernels use them.
+  const bool unused = needs.machine == Machine::cpu_loops && needs.matrix_units.empty();
+  if (!unused && needs.matrix_units != here.matrix_units)
+    return other("matrix units", needs.matrix_units, here.matrix_units);
   return "";
 }
 

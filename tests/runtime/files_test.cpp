@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/dialect/print_options.h"
 #include "heddle/core/functions/functions.h"
 #include "tests/runtime/through_c.h"
 #include "tests/support/devices.h"
@@ -44,6 +45,22 @@ TEST_P(RuntimeFiles, AnotherDriverLoadsTheTextWhereThePlanFits) {
     if (part.kind == PartKind::image) part.target = "cuda:sm_80";
   });
   expect_refused(other, HEDDLE_NO_IMAGE, "it has images for cuda:sm_80");
+}
+
+// Kernels of f32 leave the units of CPUs' cores alone.
+TEST_P(RuntimeFiles, UnitsAreNeededWhereTheyAreUsed) {
+  const std::string file = written(zoo()[0].functions), other = folder / "other.heddle";
+  change_image(file, other, [](ModelImage& image) {
+    EXPECT_EQ(image.needs.machine == Machine::cpu_loops && !image.needs.matrix_units.empty(), false);
+    image.image.driver_hash ^= 1;
+    image.needs.matrix_units = "of another machine";
+  });
+  expect_refused(other, HEDDLE_NO_IMAGE, "it was planned for matrix units of another machine");
+  Caps plain, units;
+  plain.target = units.target = Target::opencl;
+  units.matrix_units = core_units_bf16;
+  EXPECT_EQ(needs_complaint(needs_of(plain), units), "");
+  EXPECT_NE(needs_complaint(needs_of(units), plain), "");
 }
 
 TEST_P(RuntimeFiles, GoldenVectorsThatDifferRefuseTheFile) {
