@@ -123,10 +123,15 @@ Family linalg_family() {
   }
   return {"linalg", form, standard, {DType::f32}, {}, parse_linalg};
 }
-Family fft_family() {
-  return {
-      "fft",        fft_form, {"64x4096", "512x256", "64x1000", "8x65536", "64x1009", "real:64x1000", "back:64x1000"},
-      {DType::f32}, {},       parse_fft};
+// Twelve lengths, of about 2^17 numbers each, then the same of reals: powers of two, of small primes, a large prime.
+std::vector<std::string> fft_cases() {
+  std::vector<std::string> cases{"18725x7",  "10923x12", "2048x64",  "1311x100", "539x243",  "512x256",
+                                 "131x1000", "130x1009", "128x1024", "32x4096",  "13x10000", "2x65536"};
+  for (size_t i = 0; i < 12; ++i) cases.push_back("real:" + cases[i]);
+  cases.insert(cases.end(), {"back:131x1000", "64x4096", "64x1000", "64x1009", "8x65536"});
+  return cases;
 }
+
+Family fft_family() { return {"fft", fft_form, fft_cases(), {DType::f32}, {}, parse_fft}; }
 
 }  // namespace heddle::bench

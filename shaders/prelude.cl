@@ -108,6 +108,8 @@ FUNC ushort hk_to_bf16(float v) {
 #define VSUM(v) (v)
 #define VZIP_LOW(a, b) (a)
 #define VZIP_HIGH(a, b) (b)
+#define VEVEN(a, b) (a)
+#define VODD(a, b) (b)
 #define HK_VLOAD_f32(b, i) HK_LOAD_f32(b, i)
 #define HK_VLOAD_f16(b, i) HK_LOAD_f16(b, i)
 #define HK_VLOAD_bf16(b, i) HK_LOAD_bf16(b, i)
@@ -168,6 +170,10 @@ FUNC float16 hk_zip_low(float16 a, float16 b) { return (float16)(a.s0, b.s0, a.s
 FUNC float16 hk_zip_high(float16 a, float16 b) { return (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf); }
 #define VZIP_LOW(a, b) hk_zip_low(a, b)
 #define VZIP_HIGH(a, b) hk_zip_high(a, b)
+FUNC VEC hk_even(VEC a, VEC b) { VEC r; r.lo = a.even; r.hi = b.even; return r; }
+FUNC VEC hk_odd(VEC a, VEC b) { VEC r; r.lo = a.odd; r.hi = b.odd; return r; }
+#define VEVEN(a, b) hk_even(a, b)
+#define VODD(a, b) hk_odd(a, b)
 #endif
 #define VSPLAT(x) ((VEC)(x))
 #ifdef HK_INLINE_BUILTINS
@@ -175,6 +181,36 @@ FUNC float16 hk_zip_high(float16 a, float16 b) { return (float16)(a.s8, b.s8, a.
 #else
 #define VFMA(a, b, c) fma(a, b, c)
 #endif
+//@ VTRANSPOSE TILE_LOAD
+// A square of 16 x 16 floats, turned by 64 shuffles, each one instruction of x86 without a table: pairs, then fours within
+// 16 bytes, then blocks of 16 bytes.
+#define HK_SHUFFLE_1(a, b, i) \
+  __builtin_shufflevector(a, b, (i), 16 + (i), (i) + 1, 17 + (i), (i) + 4, 20 + (i), (i) + 5, 21 + (i), \
+                          (i) + 8, 24 + (i), (i) + 9, 25 + (i), (i) + 12, 28 + (i), (i) + 13, 29 + (i))
+#define HK_SHUFFLE_2(a, b, i) \
+  __builtin_shufflevector(a, b, (i), (i) + 1, 16 + (i), 17 + (i), (i) + 4, (i) + 5, 20 + (i), 21 + (i), \
+                          (i) + 8, (i) + 9, 24 + (i), 25 + (i), (i) + 12, (i) + 13, 28 + (i), 29 + (i))
+#define HK_SHUFFLE_4(a, b, i) \
+  __builtin_shufflevector(a, b, (i), (i) + 1, (i) + 2, (i) + 3, (i) + 8, (i) + 9, (i) + 10, (i) + 11, \
+                          16 + (i), 17 + (i), 18 + (i), 19 + (i), 24 + (i), 25 + (i), 26 + (i), 27 + (i))
+// Rows 4 i .. 4 i + 3 to their columns, four in each 16 bytes.
+#define HK_FOURS(a, t, i) { \
+  float16 hk_a = HK_SHUFFLE_1(a[4u * (i)], a[4u * (i) + 1u], 0), hk_b = HK_SHUFFLE_1(a[4u * (i)], a[4u * (i) + 1u], 2); \
+  float16 hk_c = HK_SHUFFLE_1(a[4u * (i) + 2u], a[4u * (i) + 3u], 0), hk_d = HK_SHUFFLE_1(a[4u * (i) + 2u], a[4u * (i) + 3u], 2); \
+  t[4u * (i)] = HK_SHUFFLE_2(hk_a, hk_c, 0); \
+  t[4u * (i) + 1u] = HK_SHUFFLE_2(hk_a, hk_c, 2); \
+  t[4u * (i) + 2u] = HK_SHUFFLE_2(hk_b, hk_d, 0); \
+  t[4u * (i) + 3u] = HK_SHUFFLE_2(hk_b, hk_d, 2); }
+#define HK_BLOCKS(t, a, i) { \
+  float16 hk_a = HK_SHUFFLE_4(t[(i)], t[4u + (i)], 0), hk_b = HK_SHUFFLE_4(t[(i)], t[4u + (i)], 4); \
+  float16 hk_c = HK_SHUFFLE_4(t[8u + (i)], t[12u + (i)], 0), hk_d = HK_SHUFFLE_4(t[8u + (i)], t[12u + (i)], 4); \
+  a[(i)] = HK_SHUFFLE_4(hk_a, hk_c, 0); \
+  a[4u + (i)] = HK_SHUFFLE_4(hk_b, hk_d, 0); \
+  a[8u + (i)] = HK_SHUFFLE_4(hk_a, hk_c, 4); \
+  a[12u + (i)] = HK_SHUFFLE_4(hk_b, hk_d, 4); }
+#define HK_SQUARE(a) { float16 hk_t[16]; \
+  HK_FOURS(a, hk_t, 0u) HK_FOURS(a, hk_t, 1u) HK_FOURS(a, hk_t, 2u) HK_FOURS(a, hk_t, 3u) \
+  HK_BLOCKS(hk_t, a, 0u) HK_BLOCKS(hk_t, a, 1u) HK_BLOCKS(hk_t, a, 2u) HK_BLOCKS(hk_t, a, 3u) }
 //@ VTRANSPOSE
 // A perfect shuffle of all VW * VW components, log2(VW) times.
 #if HK_VW > 1
@@ -192,17 +228,22 @@ FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r;
 #define VTRANSPOSE(a) { VEC hk_t[4]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
 #elif HK_VW == 8
 #define VTRANSPOSE(a) { VEC hk_t[8], hk_u[8]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, hk_u) HK_ZIP(hk_u, a) }
+#elif defined(HK_MACHINE_CODE)
+#define VTRANSPOSE(a) HK_SQUARE(a)
 #else
 #define VTRANSPOSE(a) { VEC hk_t[16]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
 #endif
-//@ WILL_READ
+//@ WILL_READ WILL_WRITE
 // By address: beyond the end of a buffer there is nothing to read soon, but no harm in naming it.
 #ifdef HK_MACHINE_CODE
 #define HK_WILL_READ(b, i) __builtin_prefetch((__private const void*)((size_t)b + sizeof(b[0]) * (size_t)(i)), 0, 3)
+#define HK_WILL_WRITE(b, i) __builtin_prefetch((__private const void*)((size_t)b + sizeof(b[0]) * (size_t)(i)), 1, 3)
 #else
 #define HK_WILL_READ(b, i)
+#define HK_WILL_WRITE(b, i)
 #endif
 #define WILL_READ(name, i) WILL_READ_##name(i)
+#define WILL_WRITE(name, i) WILL_WRITE_##name(i)
 //@ STREAM
 // Whole cache lines past the caches: a line that is written in full need not be read first, and does not push out what will be read again.
 #ifdef __has_builtin
@@ -273,27 +314,10 @@ FUNC ushort16 hk_to_f16_16(float16 v) {
 #endif
 //@ TILE_LOAD hk_turn
 // 16 rows of 16 elements, turned: four rounds of shuffles. Integers travel as the bits of floats.
-#define HK_TURN(r, t, a, b, low, high) \
-  t[a] = __builtin_shufflevector(r[a], r[b], low); t[b] = __builtin_shufflevector(r[a], r[b], high);
-#define HK_LOW1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
-#define HK_HIGH1 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
-#define HK_LOW2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
-#define HK_HIGH2 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
-#define HK_LOW4 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
-#define HK_HIGH4 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
-#define HK_LOW8 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
-#define HK_HIGH8 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
-FUNC void hk_turn(float16* r) {
-  float16 t[16];
-  _Pragma("unroll") for (int i = 0; i < 16; i += 2) { HK_TURN(r, t, i, i + 1, HK_LOW1, HK_HIGH1) }
-  _Pragma("unroll") for (int i = 0; i < 16; ++i) { if ((i & 2) == 0) { HK_TURN(t, r, i, i + 2, HK_LOW2, HK_HIGH2) } }
-  _Pragma("unroll") for (int i = 0; i < 16; ++i) { if ((i & 4) == 0) { HK_TURN(r, t, i, i + 4, HK_LOW4, HK_HIGH4) } }
-  _Pragma("unroll") for (int i = 0; i < 8; ++i) { HK_TURN(t, r, i, i + 8, HK_LOW8, HK_HIGH8) }
-}
 #define HK_TILE(b, base, stride, a, at, pitch, ROW, AS) \
   { float16 hk_r[16]; \
     _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) hk_r[hk_k] = ROW(b + (base) + hk_k * (stride)); \
-    hk_turn(hk_r); \
+    HK_SQUARE(hk_r) \
     _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) HK_TILE_STORE(AS(hk_r[hk_k]), a + (at) + hk_k * (pitch)); }
 #ifdef HK_INLINE_BUILTINS
 typedef half hk_tile_halves __attribute__((ext_vector_type(16), aligned(2), may_alias));

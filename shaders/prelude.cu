@@ -20,6 +20,7 @@ typedef uint INDEX;
 #define VLOOP_LONG
 #define VLOOP_OF(n)
 #define WILL_READ(name, i)
+#define WILL_WRITE(name, i)
 #undef INFINITY
 #undef NAN
 #define INFINITY __int_as_float(0x7f800000)
@@ -64,6 +65,8 @@ FUNC unsigned short hk_to_bf16(float v) {
 #define VSUM(v) (v)
 #define VZIP_LOW(a, b) (a)
 #define VZIP_HIGH(a, b) (b)
+#define VEVEN(a, b) (a)
+#define VODD(a, b) (b)
 #define VFMA(a, b, c) fmaf(a, b, c)
 #define HK_GATHER(load, b, i) load(b, i)
 #define HK_SCATTER(store, b, i, v) store(b, i, v)
@@ -91,6 +94,10 @@ FUNC hk_vec4 hk_zip_low(hk_vec4 a, hk_vec4 b) { return hk_vec4{a.x, b.x, a.y, b.
 FUNC hk_vec4 hk_zip_high(hk_vec4 a, hk_vec4 b) { return hk_vec4{a.z, b.z, a.w, b.w}; }
 #define VZIP_LOW(a, b) hk_zip_low(a, b)
 #define VZIP_HIGH(a, b) hk_zip_high(a, b)
+FUNC hk_vec4 hk_even(hk_vec4 a, hk_vec4 b) { return hk_vec4{a.x, a.z, b.x, b.z}; }
+FUNC hk_vec4 hk_odd(hk_vec4 a, hk_vec4 b) { return hk_vec4{a.y, a.w, b.y, b.w}; }
+#define VEVEN(a, b) hk_even(a, b)
+#define VODD(a, b) hk_odd(a, b)
 #define VFMA(a, b, c) hk_vfma(a, b, c)
 #define HK_GATHER(load, b, i) hk_vec4{load(b, (i)), load(b, (i) + 1u), load(b, (i) + 2u), load(b, (i) + 3u)}
 #define HK_SCATTER(store, b, i, v) { hk_vec4 hk_v = (v); store(b, (i), hk_v.x); store(b, (i) + 1u, hk_v.y); store(b, (i) + 2u, hk_v.z); store(b, (i) + 3u, hk_v.w); }

@@ -17,6 +17,7 @@
 #define VLOOP_LONG
 #define VLOOP_OF(n)
 #define WILL_READ(name, i)
+#define WILL_WRITE(name, i)
 #define INFINITY uintBitsToFloat(0x7f800000u)
 #define NAN uintBitsToFloat(0x7fc00000u)
 #ifdef HK_HAS_F64
@@ -74,6 +75,8 @@ uint hk_to_bf16(float v) {
 #define VSUM(v) (v)
 #define VZIP_LOW(a, b) (a)
 #define VZIP_HIGH(a, b) (b)
+#define VEVEN(a, b) (a)
+#define VODD(a, b) (b)
 #define HK_GATHER(load, b, i) load(b, i)
 #define HK_SCATTER(store, b, i, v) store(b, i, v)
 #define VFROM(array, i) array[i]
@@ -87,6 +90,8 @@ vec4 hk_zip_low(vec4 a, vec4 b) { return vec4(a.x, b.x, a.y, b.y); }
 vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
 #define VZIP_LOW(a, b) hk_zip_low(a, b)
 #define VZIP_HIGH(a, b) hk_zip_high(a, b)
+#define VEVEN(a, b) vec4((a).xz, (b).xz)
+#define VODD(a, b) vec4((a).yw, (b).yw)
 #define HK_GATHER(load, b, i) vec4(load(b, (i)), load(b, (i) + 1u), load(b, (i) + 2u), load(b, (i) + 3u))
 #define HK_SCATTER(store, b, i, v) { vec4 hk_v = (v); store(b, (i), hk_v.x); store(b, (i) + 1u, hk_v.y); store(b, (i) + 2u, hk_v.z); store(b, (i) + 3u, hk_v.w); }
 #define VFROM(array, i) vec4(array[(i)], array[(i) + 1u], array[(i) + 2u], array[(i) + 3u])

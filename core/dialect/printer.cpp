@@ -219,6 +219,7 @@ struct Printer {
         out += fmt::format("#define VQUAD_{}(q) HK_VQUAD_f32(q)\n", b.name);
       if (c) out += fmt::format("#define WILL_READ_{}(i) HK_WILL_READ(hk_{}, i)\n", b.name, b.name);
       if (b.access == Access::read) continue;
+      if (c) out += fmt::format("#define WILL_WRITE_{}(i) HK_WILL_WRITE(hk_{}, i)\n", b.name, b.name);
       if (glsl() && quads_.stores && quad_storable(b.dtype)) {
         out += fmt::format("#define STORE_QUAD_{}(i, a) HK_STORE_QUAD_{}(hk_quads_{}, i, a)\n", b.name,
                            storage_of(b.dtype), b.name);

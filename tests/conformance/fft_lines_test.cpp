@@ -15,6 +15,7 @@
 #include "heddle/autograd/vmap.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/math/fft_lengths.h"
 #include "tests/support/device_test.h"
 #include "tests/support/noise.h"
 
@@ -146,9 +147,38 @@ TEST_P(FftLines, LongerLengths) {
   check_pairs(9, 20449, -1);
 }
 
+// Rows that are matrices of four steps on CPUs: sides of 16 and more, odd ones, primes, lanes that overlap.
+TEST_P(FftLines, RowsByFourSteps) {
+  if (device().caps().machine() != Machine::cpu_loops) return;  // one launch by other lanes, a kernel for each length
+  for (const int64_t n : {256, 289, 396, 496, 625, 768, 1000, 1155, 2048, 3000, 4900, 8192})
+    check_pairs(n < 1000 ? 65 : 3, n, n % 3 == 0 ? 1 : -1);
+  for (const int64_t n : {512, 578, 625, 1000, 1250, 4096, 8000}) {
+    check_reals(n < 1000 ? 65 : 3, n);
+    check_back(n < 1000 ? 65 : 3, n);
+  }
+}
+
+// Sides are at least 16; those of an even length leave the rows' length even; lengths without two such sides have none.
+TEST(FftColumns, LeaveFewLanesWithoutWork) {
+  EXPECT_EQ(build::column_of(256), 16);
+  EXPECT_EQ(build::column_of(1024), 32);
+  EXPECT_EQ(build::column_of(65536), 256);
+  EXPECT_EQ(build::column_of(1000), 25);
+  EXPECT_EQ(build::column_of(496), 31);
+  for (const int64_t n : {1, 255, 343, 1009, 16 * 37, 2 * 13 * 13, 1 << 20}) EXPECT_EQ(build::column_of(n), 0) << n;
+  for (int64_t n = 256; n < 70000; n += 16) {
+    const int64_t tall = build::column_of(n);
+    if (tall == 0) continue;
+    ASSERT_EQ(n % tall, 0) << n;
+    ASSERT_GE(std::min(tall, n / tall), 16) << n;
+    ASSERT_LE(std::max(tall, n / tall), 512) << n;
+    ASSERT_EQ(n / tall % 2, 0) << n;
+  }
+}
+
 // Odd radices come before even ones, so element n / 2 of reals meets no root: no rounding leaves an imaginary part.
 TEST_P(FftLines, MiddleOfRealsIsReal) {
-  for (const int64_t n : {10, 30, 154, 496}) {
+  for (const int64_t n : {10, 30, 154, 496, 1000, 1024}) {
     const Tensor x = on(noise(17 * n, 2), {17, n}, device());
     const Values y = fft(complex_pair(x, zeros_like(x))).to_doubles();
     for (int64_t r = 0; r < 17; ++r) EXPECT_EQ(y[static_cast<size_t>((r * n + n / 2) * 2 + 1)], 0) << r << " of " << n;
@@ -214,13 +244,14 @@ TEST_P(FftLines, Derivatives) {
   check("odd", {2, 15}, half);
   check("even with a large prime", {2, 74}, half);
   check("prime", {2, 37}, pairs);
+  check("prime, a convolution in one launch", {2, 131}, pairs);
   check("columns", {10, 18}, columns);
   check("two launches", {1, 272}, pairs);
 }
 
 // Both ways, of one launch and of two (on CPUs): transforms of the weights of a sum are its slopes.
 TEST_P(FftLines, GradientsOfRealsAreSums) {
-  for (const int64_t n : {24, 25, 4368, 4455}) {
+  for (const int64_t n : {24, 25, 257, 4368, 4455}) {
     const int64_t m = n / 2 + 1;
     const Values x = noise(2 * n, 7), z = noise(2 * m * 2, 8);
     const Tensor reals = on(x, {2, n}, device()), half = on(z, {2, m, 2}, device());
@@ -275,11 +306,13 @@ TEST_P(FftLines, CountsOfLaunches) {
   EXPECT_EQ(launches(input({20, 60}), [](const Tensor& x) { return rfft(x); }), 1u);
   EXPECT_EQ(launches(input({20, 31, 2}), [](const Tensor& z) { return irfft(z); }), 1u);
   EXPECT_EQ(launches(input({20, 23, 2}), [](const Tensor& z) { return irfft(z, {.n = 45}); }), 1u);
-  EXPECT_EQ(launches(input({20, 6000}), [](const Tensor& x) { return rfft(x); }),
-            device().caps().machine() == Machine::cpu_loops ? 2u : 1u);
+  EXPECT_EQ(launches(input({20, 6000}), [](const Tensor& x) { return rfft(x); }), 1u);
   EXPECT_EQ(launches(input({60, 20, 2}), [](const Tensor& z) { return fft(z, {.axis = 0}); }), 1u);
   EXPECT_EQ(launches(input({20, 101, 2}), plain), 2u);
-  EXPECT_EQ(launches(input({1, 49152, 2}), plain), 2u);
+  const bool cpu = device().caps().machine() == Machine::cpu_loops;
+  EXPECT_EQ(launches(input({20, 257, 2}), plain), cpu ? 1u : 2u);
+  const bool rows_alone = cpu && device().caps().compute_units == 1;
+  EXPECT_EQ(launches(input({1, 49152, 2}), plain), rows_alone ? 1u : 2u);
 }
 
 HEDDLE_DEVICE_TESTS(FftLines);

@@ -1,5 +1,5 @@
-// Transforms by one launch (shaders/fft.hk) against sums in double precision and against the products of the reference
-// device.
+// Transforms of powers of two, on GPUs by one launch of shaders/fft.hk, against sums in double precision and against
+// the products of the reference device.
 #include "heddle/core/functions/math/fft_rows.h"
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ TEST_P(FftRows, EveryLengthBothWays) {
 }
 
 TEST_P(FftRows, OneLaunchAndTheTable) {
-  if (!build::takes_fft_rows(random({1}, 1), 512)) GTEST_SKIP() << "a row does not fit the device's groups";
+  if (!build::takes_fft_rows(random({1}, 1), 512)) GTEST_SKIP() << "rows of this device go by fft_lines.hk";
   const Tensor z = random({5, 512, 2}, 3);
   z.to_bytes();
   const uint64_t before = device().counters().kernels;

@@ -158,8 +158,7 @@ void add_rows(std::vector<Variant>& all) {
   all.push_back({"scan", {{}, {{"SCHEDULE", 2}, {"CARRY", 1}}, {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}}, {}, {}, {}}});
 }
 
-// The schedules of one lane have vectors of 16, which only OpenCL has: tests/conformance/fft_rows_test.cpp and
-// fft_lines_test.cpp run them.
+// The schedules of one lane have vectors of 16, which only OpenCL has: tests/conformance/fft_lines_test.cpp runs them.
 void add_fft(std::vector<Variant>& all) {
   for (const int64_t n : {256, 4096})
     all.push_back({"fft", {{}, {{"N", n}, {"REAL_IN", n == 256}, {"REAL_OUT", n == 4096}}, {}, {}, {}, {}}});

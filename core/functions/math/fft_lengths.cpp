@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+
+#include "heddle/core/base/of_this_thread.h"
 
 namespace heddle::build {
 namespace {
@@ -20,6 +23,33 @@ int64_t cost(int64_t n) {
   int64_t rest = n;
   const int64_t twos = take(rest, 2), odd = take(rest, 3) + take(rest, 5) + take(rest, 7);
   return n * (1 + (twos + 2) / 3 + odd);
+}
+
+constexpr int64_t longest_side = 512;
+
+// Passes of transforms of n elements, and one for what comes before and after, as often as 16 of `count` are begun.
+double side_cost(int64_t n, int64_t count) {
+  const Passes p = passes_of(n, false);
+  int64_t passes = 1;
+  for (uint32_t rest = p.counts; rest > 0; rest >>= 4) passes += rest & 15;
+  for (uint32_t rest = p.primes; rest > 0; rest >>= 5) passes += 3;
+  return static_cast<double>(passes * ((count + width - 1) / width)) / static_cast<double>(count);
+}
+
+int64_t find_column(int64_t n) {
+  if (n < width * width || !is_smooth(n)) return 0;
+  int64_t best = 0;
+  double least = 0;
+  for (int64_t tall = width; tall <= std::min(longest_side, n / width); ++tall) {
+    const int64_t wide = n / tall;
+    if (n % tall != 0 || wide > longest_side || (n % 2 == 0 && wide % 2 != 0)) continue;
+    const double time = side_cost(tall, wide) + side_cost(wide, tall);
+    // Of equal ones the squarest, whose columns take the least of the first cache.
+    if (best != 0 && (tall * tall <= n ? time > least * 1.0001 : time >= least * 0.9999)) continue;
+    best = tall;
+    least = time;
+  }
+  return best;
 }
 
 }  // namespace
@@ -61,6 +91,13 @@ int64_t first_of_two_passes(int64_t n, int64_t longest) {
     whole = whole || both;
   }
   return best;
+}
+
+int64_t column_of(int64_t n) {
+  struct Known : std::map<int64_t, int64_t> {};
+  Known& known = of_this_thread<Known>();
+  const auto at = known.find(n);
+  return at != known.end() ? at->second : known[n] = find_column(n);
 }
 
 Passes passes_of(int64_t n, bool sixteens) {

@@ -19,6 +19,10 @@ namespace {
 
 using Half = FftLines::Half;
 constexpr int64_t longest_on_cpu = 2048;  // elements of a lane's arrays, which are 256 bytes for each
+constexpr int64_t longest_by_steps = 65536, shortest_by_steps = 256;
+constexpr int64_t short_by_steps = 4096;  // with arrays of their own: small launches share a work item's stack
+constexpr int64_t elements_of_a_group = 4096, groups_at_least = 64,
+                  few_rows = 32;  // on CPUs, where a group costs what 10 elements do
 constexpr int64_t longest_on_gpu = 16384, elements_of_a_lane = 16, usual_group = 64;
 
 // The launch with what its text knows of the tables: 0 none, 1 by element, 2 by element and line.
@@ -26,9 +30,10 @@ struct Launch {
   FftLines how;
   int before = 0, after = 0;
   int64_t lanes = 0, shared_lines = 0;  // 0 on CPUs, where a lane has lines
+  int64_t column = 0;                   // of the four steps of a row, 0 where 16 lines are vectors
   auto key() const {
-    return std::tuple(how.n, how.given, how.wanted, how.sign, how.scale, how.edge, how.half, how.real_in, how.real_out,
-                      how.columns_in, how.columns_out, before, after, lanes, shared_lines);
+    return std::tuple(how.n, how.given, how.wanted, how.sign, how.scale, how.edge, how.half, how.chirp, how.real_in,
+                      how.real_out, how.columns_in, how.columns_out, before, after, lanes, shared_lines, column);
   }
   bool operator<(const Launch& other) const { return key() < other.key(); }
 };
@@ -68,9 +73,19 @@ Tensor conjugate(const Tensor& table) {
   return concat({slice(table, 0, {.start = 0, .stop = 1}), -slice(table, 0, {.start = 1})}, 0);
 }
 
+// Rows, or 16 lines each, of a CPU's group: enough to be worth one, and groups enough for all cores.
+int64_t share_of(const Shape& x, const Launch& launch) {
+  const int64_t together = launch.column > 0 ? 1 : 16;
+  const int64_t units = x[0] * ((lines_of(x, launch.how) + together - 1) / together);
+  return std::clamp<int64_t>(elements_of_a_group / (together * launch.how.n), 1,
+                             std::max<int64_t>(1, units / groups_at_least));
+}
+
 std::map<std::string, double> constants_of(const Shape& x, const Launch& launch) {
   const FftLines& how = launch.how;
-  const Passes passes = passes_of(how.n, launch.lanes > 0);
+  const bool steps = launch.column > 0;
+  const Passes passes = passes_of(steps ? launch.column : how.n, launch.lanes > 0);
+  const Passes row = steps ? passes_of(how.n / launch.column, false) : Passes{};
   return {{"N", static_cast<double>(how.n)},
           {"BATCH", static_cast<double>(x[0])},
           {"LINES", static_cast<double>(lines_of(x, how))},
@@ -78,18 +93,30 @@ std::map<std::string, double> constants_of(const Shape& x, const Launch& launch)
           {"KEEP", static_cast<double>(how.wanted)},
           {"COUNTS", passes.counts},
           {"PRIMES", passes.primes},
+          {"COLUMN", static_cast<double>(steps ? launch.column : 1)},
+          {"ROW_COUNTS", row.counts},
+          {"ROW_PRIMES", row.primes},
+          {"SHARE", static_cast<double>(share_of(x, launch))},
           {"SCALE", how.scale},
           {"EDGE", how.edge}};
 }
 
 std::map<std::string, int64_t, std::less<>> facts_of(const Launch& launch) {
   const FftLines& how = launch.how;
-  std::map<std::string, int64_t, std::less<>> facts{
-      {"BACK", how.sign > 0},         {"REAL_IN", how.real_in},         {"REAL_OUT", how.real_out},
-      {"COLUMNS_IN", how.columns_in}, {"COLUMNS_OUT", how.columns_out}, {"HALF", static_cast<int64_t>(how.half)},
-      {"BEFORE", launch.before},      {"AFTER", launch.after},          {"SCHEDULE", launch.lanes == 0}};
+  std::map<std::string, int64_t, std::less<>> facts{{"BACK", how.sign > 0 && how.chirp == 0},
+                                                    {"REAL_IN", how.real_in},
+                                                    {"REAL_OUT", how.real_out},
+                                                    {"COLUMNS_IN", how.columns_in},
+                                                    {"COLUMNS_OUT", how.columns_out},
+                                                    {"HALF", static_cast<int64_t>(how.half)},
+                                                    {"BEFORE", launch.before},
+                                                    {"AFTER", launch.after},
+                                                    {"CONVOLVE", how.chirp > 0},
+                                                    {"SCHEDULE", launch.lanes > 0    ? 0
+                                                                 : launch.column > 0 ? 2
+                                                                                     : 1}};
   if (launch.lanes == 0) {
-    facts["CAP"] = longest_on_cpu;
+    facts["CAP"] = launch.column == 0 ? longest_on_cpu : how.n > short_by_steps ? longest_by_steps : short_by_steps;
   } else {
     facts["CAP"] = how.n;
     facts["RADICES"] = passes_of(how.n, true).radices;
@@ -97,6 +124,19 @@ std::map<std::string, int64_t, std::less<>> facts_of(const Launch& launch) {
     facts["SHARED_LINES"] = launch.shared_lines;
   }
   return facts;
+}
+
+// The launch once more, for other elements.
+Tensor again(const Tensor& x, const Launch& launch, std::span<const Tensor> in) {
+  const bool own = launch.how.chirp > 0;
+  return fft_lines(x, launch.how, own || launch.before == 0 ? Tensor() : in[2],
+                   own || launch.after == 0 ? Tensor() : in[3]);
+}
+
+Tensor transposed_call(const Tensor& g, const Launch& launch, std::span<const Tensor> in) {
+  const bool own = launch.how.chirp > 0;
+  return fft_lines(g, transposed(launch.how), own || launch.after == 0 ? Tensor() : conjugate(in[3]),
+                   own || launch.before == 0 ? Tensor() : conjugate(in[2]));
 }
 
 // Mapped examples lie beside the matrices, or, where lines are rows that know no tables of their own, beside those.
@@ -107,16 +147,14 @@ Tensor mapped_call(std::span<const Tensor> in, const Launch& launch) {
   const bool rows = !how.columns_in && !how.columns_out && launch.before < 2 && launch.after < 2;
   const Shape each = shape.without(0);
   const Shape flat = rows ? each.with(0, 1).with(1, size * each[0] * each[1]) : each.with(0, size * each[0]);
-  const Tensor y =
-      fft_lines(reshape(in[0], flat), how, launch.before == 0 ? Tensor() : in[2], launch.after == 0 ? Tensor() : in[3]);
+  const Tensor y = again(reshape(in[0], flat), launch, in);
   return reshape(y, result_shape(each, how).inserted(0, size));
 }
 
 std::vector<Tensor> mapped_rule(std::span<const Tensor> in, const std::vector<bool>& mapped, int64_t size,
                                 const Launch& launch) {
   if (mapped[0]) return {mapped_call(in, launch)};
-  const Tensor y =
-      fft_lines(in[0], launch.how, launch.before == 0 ? Tensor() : in[2], launch.after == 0 ? Tensor() : in[3]);
+  const Tensor y = again(in[0], launch, in);
   return {expand(unsqueeze(y, 0), y.shape().inserted(0, size))};
 }
 
@@ -134,17 +172,11 @@ UserKernel define(const Launch& launch) {
       .iterations = longest_on_gpu,
       .vjp =
           [launch](const UserCall& call) {
-            const Tensor before = launch.after == 0 ? Tensor() : conjugate(call.inputs[3]),
-                         after = launch.before == 0 ? Tensor() : conjugate(call.inputs[2]);
-            return std::vector<Tensor>{fft_lines(call.cotangents[0], transposed(launch.how), before, after), Tensor(),
-                                       Tensor(), Tensor()};
+            return std::vector<Tensor>{transposed_call(call.cotangents[0], launch, call.inputs), Tensor(), Tensor(),
+                                       Tensor()};
           },
       .jvp =
-          [launch](const UserCall& call) {
-            return std::vector<Tensor>{fft_lines(call.tangents[0], launch.how,
-                                                 launch.before == 0 ? Tensor() : call.inputs[2],
-                                                 launch.after == 0 ? Tensor() : call.inputs[3])};
-          },
+          [launch](const UserCall& call) { return std::vector<Tensor>{again(call.tangents[0], launch, call.inputs)}; },
       .vmap = [launch](std::span<const Tensor> in, const std::vector<bool>& mapped,
                        int64_t size) { return mapped_rule(in, mapped, size, launch); },
   });
@@ -159,11 +191,42 @@ const UserKernel& kernel_of(const Launch& launch) {
   return at != known.end() ? at->second : known.emplace(launch, define(launch)).first->second;
 }
 
+// 16 rows as vectors leave no lane without work, but one row alone stays in the first cache; both sides multiples of 16
+// leave none either.
+bool by_steps(const Shape& x, const Launch& launch) {
+  const FftLines& how = launch.how;
+  if (how.columns_in || how.columns_out || launch.before > 1 || launch.after > 1 || how.n < shortest_by_steps)
+    return false;
+  const int64_t tall = column_of(how.n);
+  if (tall == 0) return false;
+  const int64_t wide = how.n / tall, lanes = (tall + 15) / 16 * ((wide + 15) / 16) * 256;
+  return how.chirp > 0 || how.n > longest_on_cpu || x[0] * x[1] < few_rows || 5 * lanes <= 8 * how.n;
+}
+
+Tensor roots_of(DeviceContext& device, const Launch& launch) {
+  const FftLines& how = launch.how;
+  const bool half = how.half != Half::none;
+  if (how.chirp > 0) return convolution_table(device, how.chirp, launch.column, how.n / launch.column, how.sign);
+  if (launch.column > 0) return steps_table(device, launch.column, how.n / launch.column, how.sign, half);
+  const int64_t count = half ? 2 * how.n : how.n;
+  return root_table(device, count, count, how.sign);
+}
+
 int table_kind(const Tensor& table) { return table.defined() ? table.rank() - 1 : 0; }
 
 }  // namespace
 
 bool takes_fft_lines(const Tensor& x) { return x.dtype() == DType::f32 && x.device().caps().target != Target::none; }
+
+bool fits_fft_row(const DeviceContext& device, int64_t n) {
+  if (!is_smooth(n)) return false;
+  if (n <= longest_fft_line(device)) return true;
+  return device.caps().machine() == Machine::cpu_loops && n <= longest_by_steps && column_of(n) > 0;
+}
+
+bool convolves_fft_row(const DeviceContext& device, int64_t m) {
+  return device.caps().machine() == Machine::cpu_loops && m <= longest_by_steps && column_of(m) > 0;
+}
 
 int64_t longest_fft_line(const DeviceContext& device) {
   const Caps& caps = device.caps();
@@ -173,16 +236,19 @@ int64_t longest_fft_line(const DeviceContext& device) {
 }
 
 Tensor fft_lines(const Tensor& x, const FftLines& how, const Tensor& before, const Tensor& after) {
+  if (how.chirp > 0 && !before.defined())
+    return fft_lines(x, how, chirp_table(x.device(), how.chirp, how.given, how.sign),
+                     chirp_table(x.device(), how.chirp, how.wanted, how.sign));
   const Caps& caps = x.device().caps();
-  Launch launch{how, table_kind(before), table_kind(after), 0, 0};
+  Launch launch{how, table_kind(before), table_kind(after), 0, 0, 0};
   if (caps.machine() != Machine::cpu_loops) {
     launch.lanes = (how.n + elements_of_a_lane - 1) / elements_of_a_lane;
     const int64_t fitting = std::min<int64_t>(caps.shared_bytes / 8 / how.n, caps.max_group_lanes / launch.lanes);
     const int64_t least = how.columns_in || how.columns_out ? shortest_columns : 1;  // neighbours in memory together
     launch.shared_lines = std::clamp<int64_t>(std::max(usual_group / launch.lanes, least), 1, fitting);
   }
-  const int64_t steps = how.half == Half::none ? how.n : 2 * how.n;
-  const Tensor roots = root_table(x.device(), steps, steps, how.sign);
+  if (launch.lanes == 0 && by_steps(x.shape(), launch)) launch.column = column_of(how.n);
+  const Tensor roots = roots_of(x.device(), launch);
   return kernel_of(launch).call({x, roots, before.defined() ? before : roots, after.defined() ? after : roots})[0];
 }
 

@@ -20,6 +20,8 @@ struct FftLines {
   double sign = -1, scale = 1;
   double edge = 1;  // factor of the first and the last element of a half spectrum
   Half half = Half::none;
+  // Above 0: y is the transform of this length, by Bluestein's convolution of length n; where convolves_fft_row() only.
+  int64_t chirp = 0;
   bool real_in = false, real_out = false;        // reals instead of pairs; of the result the real parts
   bool columns_in = false, columns_out = false;  // lines are columns: at least shortest_columns of them
 };
@@ -29,6 +31,10 @@ constexpr int64_t shortest_columns = 16;
 bool takes_fft_lines(const Tensor& x);
 // Elements of the longest line that a device takes; a smooth length up to it is one launch.
 int64_t longest_fft_line(const DeviceContext& device);
+// Whether rows of n elements are one launch: CPUs take longer rows than columns, by four steps.
+bool fits_fft_row(const DeviceContext& device, int64_t n);
+// Whether a convolution of length m is one launch.
+bool convolves_fft_row(const DeviceContext& device, int64_t m);
 // x (B, lines, given, 2) or, in columns, (B, given, lines, 2); without the 2 where it holds reals. The result likewise,
 // with `wanted`. Half spectra: the reals are pairs of neighbours, given or wanted is n + 1 for the spectrum. Tables,
 // undefined for none: (2, given) and (2, wanted), or with an axis of lines behind.

@@ -26,7 +26,7 @@ Shape result_shape(int64_t rows, const FftRows& how) {
   return how.real_out ? Shape{rows, how.wanted} : Shape{rows, how.wanted, 2};
 }
 
-UserKernel define(const FftRows& how, bool loop) {
+UserKernel define(const FftRows& how) {
   const auto transposed = [how](const Tensor& g) {
     return fft_rows(g, {how.n, how.wanted, how.given, -how.sign, how.scale, how.real_out, how.real_in});
   };
@@ -45,10 +45,7 @@ UserKernel define(const FftRows& how, bool loop) {
                                                  {"SIGN", how.sign},
                                                  {"SCALE", how.scale}};
           },
-      .tunables = {{"N", how.n},
-                   {"REAL_IN", how.real_in ? 1 : 0},
-                   {"REAL_OUT", how.real_out ? 1 : 0},
-                   {"SCHEDULE", loop ? 1 : 0}},
+      .tunables = {{"N", how.n}, {"REAL_IN", how.real_in ? 1 : 0}, {"REAL_OUT", how.real_out ? 1 : 0}},
       .iterations = how.n,
       .vjp =
           [transposed](const UserCall& call) {
@@ -68,13 +65,13 @@ UserKernel define(const FftRows& how, bool loop) {
 }
 
 // Definitions are kept for the life of the process.
-const UserKernel& kernel_of(const FftRows& how, bool loop) {
+const UserKernel& kernel_of(const FftRows& how) {
   static std::mutex mutex;
-  static std::map<std::tuple<int64_t, int64_t, int64_t, double, double, bool, bool, bool>, UserKernel> known;
+  static std::map<std::tuple<int64_t, int64_t, int64_t, double, double, bool, bool>, UserKernel> known;
   const std::lock_guard lock(mutex);
-  const std::tuple key{how.n, how.given, how.wanted, how.sign, how.scale, how.real_in, how.real_out, loop};
+  const std::tuple key{how.n, how.given, how.wanted, how.sign, how.scale, how.real_in, how.real_out};
   const auto at = known.find(key);
-  return at != known.end() ? at->second : known.emplace(key, define(how, loop)).first->second;
+  return at != known.end() ? at->second : known.emplace(key, define(how)).first->second;
 }
 
 }  // namespace
@@ -82,15 +79,13 @@ const UserKernel& kernel_of(const FftRows& how, bool loop) {
 bool takes_fft_rows(const Tensor& x, int64_t n) {
   const Caps& caps = x.device().caps();
   if (x.dtype() != DType::f32 || caps.target == Target::none || n < shortest_fft_row || n > longest_fft_row ||
-      !std::has_single_bit(static_cast<uint64_t>(n)))
+      caps.machine() == Machine::cpu_loops || !std::has_single_bit(static_cast<uint64_t>(n)))
     return false;
-  return caps.machine() == Machine::cpu_loops ||
-         (static_cast<uint64_t>(n) / 16 <= caps.max_group_lanes && static_cast<uint64_t>(8 * n) <= caps.shared_bytes);
+  return static_cast<uint64_t>(n) / 16 <= caps.max_group_lanes && static_cast<uint64_t>(8 * n) <= caps.shared_bytes;
 }
 
 Tensor fft_rows(const Tensor& x, const FftRows& how) {
-  return kernel_of(how, x.device().caps().machine() == Machine::cpu_loops)
-      .call({x, twiddle_table(x.device(), 16, how.n / 16, how.sign)})[0];
+  return kernel_of(how).call({x, twiddle_table(x.device(), 16, how.n / 16, how.sign)})[0];
 }
 
 }  // namespace heddle::build

@@ -1,6 +1,6 @@
 // Fourier transforms of rows by one launch of shaders/fft.hk. Internal to core/functions/math.
 //
-// Purpose: lengths that are a power of two, in f32, on devices with kernels; for all others there is fft_lines.h.
+// Purpose: lengths that are a power of two, in f32, on GPUs; for all others, and on CPUs, there is fft_lines.h.
 // Recorded as a body kernel of core/functions/user/user_kernel.h, which brings derivatives of any order and
 // vmap: the matrix of roots is symmetric, so the transpose of a transform is the one of the other sign, with input and
 // output exchanged. Thread safety: recording is per thread.

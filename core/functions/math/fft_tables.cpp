@@ -1,5 +1,6 @@
 #include "heddle/core/functions/math/fft_tables.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -15,7 +16,7 @@ namespace heddle::build {
 namespace {
 
 using Complex = std::complex<double>;
-enum class Kind { root, twiddle, weight, chirp, spectrum };
+enum class Kind { root, twiddle, steps, half_steps, weight, chirp, spectrum, convolution };
 using Key = std::tuple<const DeviceContext*, Kind, int64_t, int64_t, bool>;
 
 struct Tables {
@@ -78,6 +79,25 @@ void transform(std::vector<Complex>& x) {
   }
 }
 
+// The spectrum, of length m, of the chirp's conjugate from -(n - 1) to n - 1, modulo m.
+std::vector<Complex> spectrum(int64_t n, int64_t m, double sign) {
+  std::vector<Complex> values(static_cast<size_t>(m));
+  const std::vector<Complex> wave = chirp(n, n, -sign);
+  for (int64_t j = 0; j < n; ++j) values[static_cast<size_t>(j)] = wave[static_cast<size_t>(j)];
+  for (int64_t j = 1; j < n; ++j) values[static_cast<size_t>(m - j)] = wave[static_cast<size_t>(j)];
+  transform(values);
+  return values;
+}
+
+// What joins the four steps, and the roots of both sides, from place `at` on.
+void steps(std::vector<Complex>& values, size_t at, int64_t tall, int64_t wide, double sign) {
+  for (int64_t j = 0; j < tall; ++j) {
+    for (int64_t k = 0; k < wide; ++k) values[at++] = root(j * k, tall * wide, sign);
+  }
+  for (int64_t e = 0; e < tall; ++e) values[at++] = root(e, tall, sign);
+  for (int64_t e = 0; e < wide; ++e) values[at++] = root(e, wide, sign);
+}
+
 }  // namespace
 
 Tensor root_table(DeviceContext& device, int64_t n, int64_t count, double sign) {
@@ -95,6 +115,24 @@ Tensor twiddle_table(DeviceContext& device, int64_t rows, int64_t columns, doubl
   });
 }
 
+Tensor steps_table(DeviceContext& device, int64_t tall, int64_t wide, double sign, bool half) {
+  const int64_t n = tall * wide, halves = half ? n / 2 + 1 : 0, count = halves + n + tall + wide;
+  return table(device, half ? Kind::half_steps : Kind::steps, tall, wide, sign, Shape{2, count},
+               [&](std::vector<Complex>& values) {
+                 for (int64_t k = 0; k < halves; ++k) values[static_cast<size_t>(k)] = root(k, 2 * n, sign);
+                 steps(values, static_cast<size_t>(halves), tall, wide, sign);
+               });
+}
+
+Tensor convolution_table(DeviceContext& device, int64_t n, int64_t tall, int64_t wide, double sign) {
+  const int64_t m = tall * wide, count = 2 * m + tall + wide;
+  return table(device, Kind::convolution, n, m, sign, Shape{2, count}, [&](std::vector<Complex>& values) {
+    steps(values, 0, tall, wide, -1);
+    const std::vector<Complex> wave = spectrum(n, m, sign);
+    std::copy(wave.begin(), wave.end(), values.end() - m);
+  });
+}
+
 Tensor half_weights(DeviceContext& device, int64_t n, int64_t count) {
   return table(device, Kind::weight, n, count, 1, Shape{2, count}, [&](std::vector<Complex>& values) {
     for (int64_t k = 0; k < count && 2 * k <= n; ++k) values[static_cast<size_t>(k)] = k == 0 || 2 * k == n ? 1 : 2;
@@ -107,12 +145,8 @@ Tensor chirp_table(DeviceContext& device, int64_t n, int64_t count, double sign)
 }
 
 Tensor chirp_spectrum(DeviceContext& device, int64_t n, int64_t m, double sign) {
-  return table(device, Kind::spectrum, n, m, sign, Shape{2, m}, [&](std::vector<Complex>& values) {
-    const std::vector<Complex> wave = chirp(n, n, -sign);
-    for (int64_t j = 0; j < n; ++j) values[static_cast<size_t>(j)] = wave[static_cast<size_t>(j)];
-    for (int64_t j = 1; j < n; ++j) values[static_cast<size_t>(m - j)] = wave[static_cast<size_t>(j)];
-    transform(values);
-  });
+  return table(device, Kind::spectrum, n, m, sign, Shape{2, m},
+               [&](std::vector<Complex>& values) { values = spectrum(n, m, sign); });
 }
 
 }  // namespace heddle::build

@@ -19,6 +19,11 @@ Tensor root_table(DeviceContext& device, int64_t n, int64_t count, double sign);
 // (2, rows, columns): exp(sign 2 pi i j k / (rows columns)) at [j, k], what the two passes of a long transform are
 // joined by (Gentleman and Sande, "Fast Fourier transforms: for fun and profit", 1966: four steps).
 Tensor twiddle_table(DeviceContext& device, int64_t rows, int64_t columns, double sign);
+// (2, n / 2 + 1 + n + tall + wide) with n = tall wide, the first n / 2 + 1 only with `half`: exp(sign pi i k / n) at k,
+// exp(sign 2 pi i j k / n) at [j, k] of (tall, wide), roots of tall, roots of wide: what shaders/fft_steps.hki reads.
+Tensor steps_table(DeviceContext& device, int64_t tall, int64_t wide, double sign, bool half);
+// (2, m + tall + wide + m) with m = tall wide: steps_table of sign -1, and behind it chirp_spectrum of n.
+Tensor convolution_table(DeviceContext& device, int64_t n, int64_t tall, int64_t wide, double sign);
 // (2, count): how often the elements of half a spectrum of n reals occur in the whole one: 1 for the first and, n even,
 // for n / 2, 2 in between, 0 behind.
 Tensor half_weights(DeviceContext& device, int64_t n, int64_t count);

@@ -21,8 +21,7 @@ using build::fft_lines;
 using build::FftLines;
 using Half = FftLines::Half;
 
-constexpr int64_t few_rows = 8;        // so few leave lanes of 16 lines without work
-constexpr int64_t shortest_cut = 256;  // below, a row alone is not worth two launches
+constexpr int64_t shortest_cut = 16384;  // on CPUs; below, rows fewer than cores are not worth two launches
 
 bool on_cpu(const Tensor& x) { return x.device().caps().machine() == Machine::cpu_loops; }
 
@@ -90,9 +89,16 @@ Tensor convolved_rows(const Tensor& x, const Problem& p) {
   const int64_t n = x.dim(1), m = build::convolution_length(n);
   const double sign = p.kind.sign, scale = p.kind.scale / static_cast<double>(m);
   DeviceContext& device = x.device();
+  if (build::convolves_fft_row(device, m)) {
+    FftLines whole{.n = m, .given = n, .wanted = p.keep, .sign = sign, .scale = scale};
+    whole.chirp = n;
+    whole.real_in = p.real_in;
+    whole.real_out = p.real_out;
+    return line_rows(x, whole);
+  }
   const Tensor chirp = build::chirp_table(device, n, n, sign), last = build::chirp_table(device, n, p.keep, sign),
                spectrum = build::chirp_spectrum(device, n, m, sign);
-  if (m <= build::longest_fft_line(device)) {
+  if (build::fits_fft_row(device, m)) {
     const FftLines there{.n = m, .given = n, .wanted = m, .real_in = p.real_in};
     const FftLines back{.n = m, .given = m, .wanted = p.keep, .sign = 1, .scale = scale, .real_out = p.real_out};
     return line_rows(line_rows(x, there, chirp, spectrum), back, {}, last);
@@ -107,22 +113,25 @@ Tensor convolved_rows(const Tensor& x, const Problem& p) {
 
 // Whether a transform of n reals, or to n reals, is one launch for n / 2 pairs. Where it is not, all n are transformed:
 // what takes half a spectrum apart would be a pass over memory of its own.
-bool by_halves(const Tensor& x, int64_t n) {
-  return n % 2 == 0 && build::is_smooth(n / 2) && n / 2 <= build::longest_fft_line(x.device());
+bool by_halves(const Tensor& x, int64_t n) { return n % 2 == 0 && build::fits_fft_row(x.device(), n / 2); }
+
+// Whether rows of a smooth length are worth two launches: they do not fit one, or leave a CPU's cores without work.
+bool by_two_launches(const Tensor& x, int64_t n) {
+  if (!build::fits_fft_row(x.device(), n)) return true;
+  return on_cpu(x) && n >= shortest_cut && x.dim(0) < x.device().caps().compute_units;
 }
 
-// Rows (R, n[, 2]) of any length: (R, keep[, 2]). Powers of two go by shaders/fft.hk where it takes them: a lane of a
-// CPU has one row there, which stays in its first cache where 16 do not.
+// Rows (R, n[, 2]) of any length: (R, keep[, 2]).
 Tensor rows_transformed(const Tensor& x, const Problem& p) {
-  const int64_t rows = x.dim(0), n = x.dim(1), m = n / 2, longest = build::longest_fft_line(x.device());
+  const int64_t rows = x.dim(0), n = x.dim(1), m = n / 2;
   const double sign = p.kind.sign, scale = p.kind.scale;
   if (p.real_in && !p.real_out && p.keep == m + 1 && by_halves(x, n))
     return line_rows(reshape(x, Shape{rows, m, 2}),
                      {.n = m, .given = m, .wanted = m + 1, .sign = sign, .scale = scale, .half = Half::forward});
   if (build::takes_fft_rows(x, n)) return build::fft_rows(x, {n, n, p.keep, sign, scale, p.real_in, p.real_out});
-  const int64_t n1 = build::first_of_two_passes(n, longest);
-  if (!build::is_smooth(n) || (n > longest && n1 == 0)) return convolved_rows(x, p);
-  if (n > longest || (on_cpu(x) && n >= shortest_cut && rows < few_rows && n1 > 0)) return two_passes(x, n1, n / n1, p);
+  const int64_t n1 = build::first_of_two_passes(n, build::longest_fft_line(x.device()));
+  if (!build::is_smooth(n) || (n1 == 0 && !build::fits_fft_row(x.device(), n))) return convolved_rows(x, p);
+  if (n1 > 0 && by_two_launches(x, n)) return two_passes(x, n1, n / n1, p);
   FftLines how{.n = n, .given = n, .wanted = p.keep, .sign = sign, .scale = scale};
   how.real_in = p.real_in;
   how.real_out = p.real_out;
@@ -132,13 +141,13 @@ Tensor rows_transformed(const Tensor& x, const Problem& p) {
 // Rows (R, n / 2 + 1, 2) of half spectra, each element as often as the whole one has it: (R, n). Undefined where n is
 // neither one launch nor two.
 Tensor weighted_rows(const Tensor& x, const Problem& p) {
-  const int64_t n = p.keep, given = x.dim(1), longest = build::longest_fft_line(x.device());
-  if (n <= longest) {
+  const int64_t n = p.keep, given = x.dim(1);
+  if (build::fits_fft_row(x.device(), n)) {
     FftLines how{.n = n, .given = given, .wanted = n, .sign = p.kind.sign, .scale = p.kind.scale};
     how.real_out = true;
     return line_rows(x, how, build::half_weights(x.device(), n, given));
   }
-  const int64_t n1 = build::first_of_two_passes(n, longest);
+  const int64_t n1 = build::first_of_two_passes(n, build::longest_fft_line(x.device()));
   if (n1 == 0) return {};
   const int64_t n2 = n / n1, whole = (given + n2 - 1) / n2 * n2;
   const Tensor padded = pad(x, {{0, 0}, {0, whole - given}, {0, 0}});
