@@ -47,10 +47,9 @@ void call(AxisLinks& links, Node& collective) {
 
 }  // namespace
 
-Segments::Segments(std::vector<NodePtr> collectives, std::span<const NodePtr> roots)
-    : collectives_(std::move(collectives)) {
-  for (size_t i = 0; i < collectives_.size(); ++i) add(collectives_[i], i);
-  for (const NodePtr& root : roots) add(root, collectives_.size());
+Segments::Segments(std::vector<NodePtr> ends, std::span<const NodePtr> roots) : ends_(std::move(ends)) {
+  for (size_t i = 0; i < ends_.size(); ++i) add(ends_[i], i);
+  for (const NodePtr& root : roots) add(root, ends_.size());
   // Users before inputs: what a node that is computed again reads is read as late as the node itself.
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
     const Node& node = **it;
@@ -81,19 +80,34 @@ std::vector<NodePtr> Segments::roots_of(size_t segment) const {
   std::vector<NodePtr> roots;
   for (const NodePtr& node : order_) {
     if (segment_.at(node.get()) != segment || node->has_value() || communicates(*node->op)) continue;
-    const bool operand = node == collectives_[segment]->inputs[0];
-    if (operand || (!repeated(*node) && last_read(*node) > segment)) roots.push_back(node);
+    if (node == operand(segment) || (!repeated(*node) && last_read(*node) > segment)) roots.push_back(node);
   }
-  const NodePtr& operand = collectives_[segment]->inputs[0];  // of an earlier segment, which had no reason to keep it
-  if (!operand->has_value() && std::find(roots.begin(), roots.end(), operand) == roots.end()) roots.push_back(operand);
+  const NodePtr& last = operand(segment);  // of an earlier segment, which had no reason to keep it
+  if (!last->has_value() && std::find(roots.begin(), roots.end(), last) == roots.end()) roots.push_back(last);
   return roots;
 }
 
+const NodePtr& Segments::operand(size_t segment) const {
+  const NodePtr& end = ends_[segment];
+  return communicates(*end->op) ? end->inputs[0] : end;
+}
+
 void Segments::run(AxisLinks& links) {
-  for (size_t i = 0; i < collectives_.size(); ++i) {
+  for (size_t i = 0; i < ends_.size(); ++i) {
     evaluate_segment(roots_of(i));
-    call(links, *collectives_[i]);
+    call(links, *ends_[i]);
   }
+}
+
+void Segments::evaluate(size_t segment) {
+  evaluate_segment(roots_of(segment));
+  forget(segment);
+}
+
+// Nodes that have values have let go of their inputs: what lives on is read by a later segment.
+void Segments::forget(size_t segment) {
+  ends_[segment].reset();
+  std::erase_if(order_, [&](const NodePtr& node) { return segment_.at(node.get()) <= segment; });
 }
 
 void make_collectives(std::span<const NodePtr> roots) {
