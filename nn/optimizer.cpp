@@ -212,6 +212,16 @@ std::vector<uint8_t> Optimizer::filled(const State& state, DType dtype) {
 
 void Optimizer::update(Caller caller) {
   const CallerScope scope(caller);
+  record_updates({});
+}
+
+void Optimizer::update_by_norm(const Tensor& norm, Caller caller) {
+  const CallerScope scope(caller);
+  record_updates(norm);
+}
+
+// `norm` may be undefined.
+void Optimizer::record_updates(const Tensor& norm) {
   const NoGradScope no_grad;
   const AutocastScope autocast = AutocastScope::off();
   if (keeps_shards_) throw ValueError(fmt::format("[{}] it keeps shards; update_shards() updates them", name_));
@@ -224,7 +234,7 @@ void Optimizer::update(Caller caller) {
     throw_without_gradients();
   place_parameters();
   make_states(slots);
-  measure_gradients(slots);
+  measure_gradients(slots, norm);
   count_step(slots);
   // The largest come last: what is unpacked of them needs memory when the gradients of the others are gone.
   if (states_ == StateType::bits8)
@@ -287,9 +297,10 @@ void Optimizer::set_loss_scale(std::optional<LossScale> scale) {
   trace::host_state_changed();
 }
 
-void Optimizer::measure_gradients(const std::vector<Slot*>& slots) {
+void Optimizer::measure_gradients(const std::vector<Slot*>& slots, const Tensor& norm) {
   norm_ = Tensor();
   if ((!clip_norm_ && !loss_scale_) || slots.empty()) return;
+  if (norm.defined()) return take_norm(norm);
   std::vector<Tensor> gradients;
   for (const Slot* slot : slots) gradients.push_back(slot->parameter.grad());
   take_norm(global_norm(gradients));

@@ -67,6 +67,9 @@ class Optimizer {
 
   // Records the update; gradients are read, not cleared.
   void update(Caller caller = Caller::current());
+  // The same where the norm of all gradients is known, still with the loss's scale: f32 of rank 0. It is taken instead
+  // of one that update() would measure.
+  void update_by_norm(const Tensor& norm, Caller caller = Caller::current());
   // update() and run everything pending; returns when it is enqueued.
   void step(Caller caller = Caller::current());
   // Drops the gradients of all parameters.
@@ -193,7 +196,8 @@ class Optimizer {
   Shard checked(const Shard& shard) const;
   [[noreturn]] void throw_without_gradients() const;
   void count_step(const std::vector<Slot*>& slots);
-  void measure_gradients(const std::vector<Slot*>& slots);
+  void record_updates(const Tensor& norm);
+  void measure_gradients(const std::vector<Slot*>& slots, const Tensor& norm);
   void take_norm(const Tensor& norm);
   void record_update(Slot& slot, const Tensor& elements, const Tensor& gradient);
   void end_update();

@@ -8,10 +8,11 @@
 namespace heddle::train {
 
 void compare_ranks(Replicas& replicas, const Config& config, const Task& task, const DeviceContext& device) {
-  if (replicas.alone()) return;
+  if (replicas.alone() && config.training.parts == 0) return;
   if (!task.loss_weighs_examples_alike())
-    throw ValueError(fmt::format("[train] the loss of {} weighs examples differently: ranks cannot share its batches",
-                                 config.run.recipe));
+    throw ValueError(fmt::format("[train] the loss of {} weighs examples differently: {} cannot share its batches",
+                                 config.run.recipe, replicas.alone() ? "parts" : "ranks"));
+  if (replicas.alone()) return;
   Config shared = config;
   shared.run.device = shared.run.out = "";
   shared.log = {};

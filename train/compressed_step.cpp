@@ -92,7 +92,7 @@ void CompressedStep::record_update(const Tensors& brought, int64_t keeping) {
       parameter.set_grad(sums[t].to(parameter.dtype()));
     }
   }
-  parts_.update(scalars, keeping);
+  parts_.update(scalars, keeping, {});
 }
 
 Wishes CompressedStep::submit(const Tensors& part, int64_t keeping, const Wishes& mine,

@@ -4,6 +4,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/seconds_since.h"
+#include "heddle/train/batch_parts.h"
 
 namespace heddle::train {
 
@@ -46,7 +47,7 @@ data::Loader make_loader(const TrainingData& data, const Config& c, const Replic
 
 Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device, DeviceWatch& watch,
            const Replicas* replicas)
-    : device_(device), watch_(watch), loader_(make_loader(data, c, replicas)) {}
+    : device_(device), watch_(watch), parts_(parts_of_rank(c, replicas)), loader_(make_loader(data, c, replicas)) {}
 
 void Feed::start(const data::Loader::Position& position) {
   if (started_) finished_ = report();
@@ -81,7 +82,7 @@ void Feed::fetch() {
 
 void Feed::upload(const data::Sample& batch) {
   const auto start = Clock::now();
-  ahead_ = data::to_tensors(batch, device_);
+  ahead_ = data::to_tensors(parts_ > 1 ? in_parts(batch, parts_) : batch, device_);
   copy_seconds_ += seconds_since(start);
   watch_.look();
 }

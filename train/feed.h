@@ -18,7 +18,8 @@ namespace heddle::train {
 class Feed {
  public:
   // `watch` is asked to look at the device while the loop waits; it has to outlive the feed. With `replicas`, which may
-  // be null, a batch is this rank's part of it.
+  // be null, a batch is this rank's part of it; under --parts the tensors of its parts (train/batch_parts.h), one
+  // behind the other.
   Feed(const TrainingData& data, const Config& config, DeviceContext& device, DeviceWatch& watch,
        const Replicas* replicas = nullptr);
 
@@ -44,6 +45,7 @@ class Feed {
 
   DeviceContext& device_;
   DeviceWatch& watch_;
+  size_t parts_;
   data::Loader loader_;
   data::LoaderReport finished_;  // epochs before this one
   std::vector<Tensor> ahead_;

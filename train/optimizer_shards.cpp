@@ -80,10 +80,14 @@ void Optimizers::keep_shards(const std::vector<nn::Shard>& shards) {
   keeps_shards_ = true;
 }
 
+Tensor Optimizers::together_scale(const Tensor& norm) const {
+  return clamp(clip_norm_ / (norm + 1e-6), std::nullopt, 1.0);
+}
+
 std::vector<Tensor> Optimizers::update_shards(std::vector<Tensor> gradients, const Tensor& norm) {
   const NoGradScope no_grad;
   const bool together = all_.size() > 1 && clip_norm_ > 0;  // one scale for several optimizers, which know of no limit
-  const Tensor scale = together ? clamp(clip_norm_ / (norm + 1e-6), std::nullopt, 1.0) : Tensor();
+  const Tensor scale = together ? together_scale(norm) : Tensor();
   for (Tensor& gradient : gradients) {
     if (!gradient.defined()) continue;
     if (clip_value_ > 0) gradient = clamp(gradient, -clip_value_, clip_value_);

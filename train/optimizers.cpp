@@ -189,11 +189,23 @@ Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule
   all_.front()->set_loss_scale(scale_);
 }
 
-void Optimizers::update() {
+void Optimizers::update(const Tensor& norm) {
   if (clip_value_ > 0) nn::clip_grad_value(parameters_, clip_value_);
-  norm_ = clip_norm_ > 0 && all_.size() > 1 ? nn::clip_grad_norm(parameters_, clip_norm_) : Tensor();
-  for (const OptimizerPtr& optimizer : all_) optimizer->update();
+  const bool together = clip_norm_ > 0 && all_.size() > 1;
+  norm_ = together ? (norm.defined() ? norm : nn::clip_grad_norm(parameters_, clip_norm_)) : Tensor();
+  if (together && norm.defined()) scale_gradients(norm);
+  for (const OptimizerPtr& optimizer : all_) norm.defined() ? optimizer->update_by_norm(norm) : optimizer->update();
   if (clip_norm_ > 0 && all_.size() == 1) norm_ = all_.front()->last_norm();
+}
+
+// One scale for several optimizers, which know of no limit.
+void Optimizers::scale_gradients(const Tensor& norm) {
+  const NoGradScope no_grad;
+  const Tensor scale = together_scale(norm);
+  for (Tensor& parameter : parameters_) {
+    if (const Tensor gradient = parameter.grad(); gradient.defined())
+      parameter.set_grad((gradient * scale).to(gradient.dtype()));
+  }
 }
 
 void Optimizers::zero_grad() {

@@ -29,8 +29,8 @@ class Optimizers {
 
   // What backward() is called with: the loss, in f16 training times the loss scale.
   Tensor scaled(const Tensor& loss) const { return scale_ ? scale_->scale(loss) : loss; }
-  // Clips and updates; records.
-  void update();
+  // Clips and updates; records. `norm`: of all gradients before clip_norm, if it is known, f32 of rank 0.
+  void update(const Tensor& norm = {});
   void zero_grad();
   double lr() const;
   // Of the last update's gradients, before clipping; undefined without clip_norm.
@@ -63,6 +63,10 @@ class Optimizers {
   void load_shards(const TensorBytesMap& states);
 
  private:
+  void scale_gradients(const Tensor& norm);
+  // What clip_norm multiplies gradients of that norm by.
+  Tensor together_scale(const Tensor& norm) const;
+
   std::vector<Tensor> parameters_;
   std::vector<std::unique_ptr<nn::Optimizer>> all_;
   bool keeps_shards_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -10,21 +11,30 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/evaluate_in_order.h"
+#include "heddle/core/memory/memory_budget.h"
+#include "heddle/train/exact_squares.h"
 #include "heddle/train/flat_list.h"
 
 namespace heddle::train {
 namespace {
 
-// Of stage 2: large enough that a link's latency does not count, small beside a model that is worth sharding.
-constexpr int64_t bucket_bytes = 16 << 20;
+// Of stage 2: large enough that a link's latency and a submission do not count, and a small part of the model, since
+// two are on the device.
+constexpr int64_t least_bucket_bytes = 256 << 10, most_bucket_bytes = 16 << 20, buckets_of_model = 32;
+
+int64_t bucket_elements(const std::vector<int64_t>& elements) {
+  const int64_t bytes = std::accumulate(elements.begin(), elements.end(), int64_t{0}) * int64_t{sizeof(float)};
+  return std::clamp(bytes / buckets_of_model, least_bucket_bytes, most_bucket_bytes) / int64_t{sizeof(float)};
+}
 
 ShardLayout layout_of(const nn::Module& model, const Optimizers& optimizers, const Config& config,
                       const Replicas& replicas) {
   if (config.log.histograms_every > 0)
     throw ValueError("[train] --histograms-every with --sharding: no rank has all gradients");
-  const int64_t bucket = config.training.sharding == "zero2" ? bucket_bytes / static_cast<int64_t>(sizeof(float)) : 0;
-  return {elements_to_own(model),
-          {.ranks = replicas.size(), .elementwise = optimizers.is_elementwise(), .bucket_elements = bucket}};
+  const std::vector<int64_t> elements = elements_to_own(model);
+  const int64_t bucket = config.training.sharding == "zero2" ? bucket_elements(elements) : 0;
+  return {elements, {.ranks = replicas.size(), .elementwise = optimizers.is_elementwise(), .bucket_elements = bucket}};
 }
 
 // The sum of squares as f32; infinite where that has none so large. With a limit of elements, of what it leaves.
@@ -48,18 +58,20 @@ bool shares_states(const Config& config, const Replicas* replicas) {
 }
 
 ShardedStep::ShardedStep(nn::Module& model, Optimizers& optimizers, const Config& config, DeviceContext& device,
-                         Replicas& replicas, Parts parts)
+                         Replicas& replicas, BatchParts& batch, Parts parts)
     : optimizers_(optimizers),
       device_(device),
       replicas_(replicas),
+      batch_(batch),
       parts_(std::move(parts)),
-      shared_(model, layout_of(model, optimizers, config, replicas), replicas.rank(),
-              replicas.share_of(config.training.batch)),
+      shared_(model, layout_of(model, optimizers, config, replicas), replicas.rank(), batch.weight()),
       own_(static_cast<size_t>(std::max(layout().elements_of(replicas.rank()), int64_t{1}))),
+      streams_(config.training.sharding == "zero2" && !batch.wanted()),
+      memory_budget_(static_cast<uint64_t>(config.training.memory_budget)),
       compiled_part_(compile(
           [this](const std::vector<Tensor>& part) { return record_part(part); },
           {.name = "training step, gradients", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})),
-      compiled_update_(compile([this](const Tensor& own, const Tensor& rest) { return record_update(own, rest); },
+      compiled_update_(compile([this](const Tensor& own, const Tensor& rest) { record_update(own, rest); },
                                {.name = "training step, update of shards"})) {
   optimizers_.keep_shards(shared_.shards());
   const size_t buckets = layout().buckets().size();
@@ -73,63 +85,123 @@ ShardedStep::ShardedStep(nn::Module& model, Optimizers& optimizers, const Config
 }
 
 std::vector<Tensor> ShardedStep::record_part(const std::vector<Tensor>& part) {
+  const std::vector<Tensor> buffers = batch_.buffers();
   std::vector<Tensor> lists = shared_.pack(parts_.gradients(part));
+  batch_.restore(buffers);
   optimizers_.zero_grad();
   return lists;
 }
 
-// Behind the averages stands the sum of squares.
-Tensor ShardedStep::record_update(const Tensor& own, const Tensor& rest) {
+// Behind the averages stands the sum of squares. New elements take the place of their gradients.
+void ShardedStep::record_update(const Tensor& own, const Tensor& rest) {
   std::vector<Tensor> averages = shared_.unpack_rest(rest, 1);
   const Tensor squares = averages.back();
   averages.pop_back();
   parts_.look(averages);
   const std::vector<Tensor> updated =
-      optimizers_.update_shards(shared_.gradients(own), optimizers_.takes_norm() ? sqrt(squares) : Tensor());
+      optimizers_.update_shards(shared_.gradients(own), optimizers_.takes_norm() ? norm_of(squares) : Tensor());
   parts_.updated();
-  return shared_.pack_shards(updated);
+  const NoGradScope no_grad;
+  Tensor elements = own;
+  elements.assign(shared_.pack_shards(updated));
 }
 
 Wishes ShardedStep::submit(const std::vector<Tensor>& part, const Wishes& mine, const Callable<void()>& meanwhile) {
-  std::vector<Tensor> lists = compiled_part_(part);
-  if (meanwhile) meanwhile();
-  std::vector<float> rest = floats_of(lists.back());
-  lists.pop_back();
-  reduce(std::move(lists));
+  std::vector<float> rest = streams_ ? stream_gradients(part, meanwhile) : take_gradients(part, meanwhile);
   const Wishes all = average_rest(rest, mine);
-  own_ = floats_of(compiled_update_(uploaded(own_, device_), uploaded(rest, device_)));
+  {
+    const Tensor own = uploaded(own_, device_);
+    compiled_update_(own, uploaded(rest, device_));
+    own_ = floats_of(own);
+  }
   gather();
   return all;
 }
 
+std::vector<float> ShardedStep::take_gradients(const std::vector<Tensor>& part, const Callable<void()>& meanwhile) {
+  std::vector<Tensor> lists;
+  batch_.each(part, [&](const std::vector<Tensor>& examples, bool last) {
+    lists = compiled_part_(examples);
+    if (!last) return add_part(std::move(lists));
+    if (meanwhile) meanwhile();
+  });
+  std::vector<float> rest = sum_of_parts(lists.size() - 1, floats_of(lists.back()));
+  lists.pop_back();
+  for (size_t b = 0; b < lists.size(); ++b) send(b, sum_of_parts(b, floats_of(std::exchange(lists[b], Tensor()))));
+  take_sums();
+  return rest;
+}
+
+// From the last bucket to the first, as a backward pass ends with their gradients.
+std::vector<float> ShardedStep::stream_gradients(const std::vector<Tensor>& part, const Callable<void()>& meanwhile) {
+  std::optional<MemoryBudget> budget;
+  if (memory_budget_ > 0) budget.emplace(memory_budget_);
+  std::vector<Tensor> lists = record_part(part);
+  const Tensor rest = lists.back();
+  lists.pop_back();
+  std::ranges::reverse(lists);
+  const size_t last = lists.size() - 1;
+  evaluate_in_order(std::move(lists), [&](size_t place, const Tensor& list) {
+    if (place == 0 && meanwhile) meanwhile();
+    send(last - place, floats_of(list));
+  });
+  take_sums();
+  return floats_of(rest);
+}
+
+void ShardedStep::add_part(std::vector<Tensor> lists) {
+  sums_.resize(lists.size());
+  for (size_t l = 0; l < lists.size(); ++l) sums_[l].add(floats_of(std::exchange(lists[l], Tensor())));
+}
+
+std::vector<float> ShardedStep::sum_of_parts(size_t list, std::vector<float> last) {
+  if (!sums_.empty()) sums_[list].finish(last);
+  return last;
+}
+
+// Of all ranks' shards.
+float ShardedStep::norm_of_own() {
+  ExactSquares own(batch_.clip_value()), all;
+  own.add(std::span(own_).first(static_cast<size_t>(layout().elements_of(replicas_.rank()))));
+  all.add_numbers(replicas_.gather(own.numbers()));
+  return all.root();
+}
+
+Tensor ShardedStep::norm_of(const Tensor& squares) {
+  return batch_.wanted() ? Tensor::host_scalar([this] { return norm_; }, &device_) : sqrt(squares);
+}
+
 // While a bucket is under way the next is read.
-void ShardedStep::reduce(std::vector<Tensor> lists) {
-  const std::vector<ShardLayout::Bucket>& buckets = layout().buckets();
-  size_t at = 0;  // in own_
-  const auto take_own = [&](size_t b, const std::vector<float>& values) {
-    const auto begin = values.begin() + buckets[b].begin_of(replicas_.rank());
-    const int64_t count = buckets[b].sizes[static_cast<size_t>(replicas_.rank())];
-    std::copy(begin, begin + count, own_.begin() + static_cast<std::ptrdiff_t>(at));
-    at += static_cast<size_t>(count);
-  };
-  std::vector<float> before;
-  distributed::Ticket sums;
-  for (size_t b = 0; b < buckets.size(); ++b) {
-    std::vector<float> values = floats_of(std::exchange(lists[b], Tensor()));
-    distributed::Ticket next = replicas_.reduce_parts(values, buckets[b].sizes);
-    replicas_.wait(sums);
-    if (b > 0) take_own(b - 1, before);
-    before = std::move(values);
-    sums = std::move(next);
-  }
-  replicas_.wait(sums);
-  if (!buckets.empty()) take_own(buckets.size() - 1, before);
+void ShardedStep::send(size_t bucket, std::vector<float> values) {
+  UnderWay next{bucket, std::move(values), {}};
+  next.sums = replicas_.reduce_parts(next.values, layout().buckets()[bucket].sizes);
+  take_sums();
+  under_way_ = std::move(next);
+}
+
+void ShardedStep::take_sums() {
+  if (!under_way_) return;
+  replicas_.wait(under_way_->sums);
+  const ShardLayout::Bucket& bucket = layout().buckets()[under_way_->bucket];
+  const auto begin = under_way_->values.begin() + bucket.begin_of(replicas_.rank());
+  std::copy(begin, begin + bucket.sizes[static_cast<size_t>(replicas_.rank())],
+            own_.begin() + begin_in_own(under_way_->bucket));
+  under_way_.reset();
+}
+
+int64_t ShardedStep::begin_in_own(size_t bucket) const {
+  int64_t at = 0;
+  for (size_t b = 0; b < bucket; ++b) at += layout().buckets()[b].sizes[static_cast<size_t>(replicas_.rank())];
+  return at;
 }
 
 // With the rest go squares and wishes.
 Wishes ShardedStep::average_rest(std::vector<float>& rest, const Wishes& mine) {
   const auto owned = static_cast<size_t>(layout().elements_of(replicas_.rank()));
-  rest.push_back(optimizers_.takes_norm() ? squares_of({own_.data(), owned}, optimizers_.clip_value()) : 0);
+  const bool in_parts = batch_.wanted();
+  if (in_parts && optimizers_.takes_norm()) norm_ = norm_of_own();
+  rest.push_back(optimizers_.takes_norm() && !in_parts ? squares_of({own_.data(), owned}, optimizers_.clip_value())
+                                                       : 0);
   const size_t averaged = rest.size();
   rest.resize(averaged + Wishes::count);
   mine.write(std::span(rest).subspan(averaged));
@@ -143,10 +215,8 @@ Wishes ShardedStep::average_rest(std::vector<float>& rest, const Wishes& mine) {
 std::vector<float> ShardedStep::bucket_of(size_t bucket) const {
   const std::vector<ShardLayout::Bucket>& buckets = layout().buckets();
   const auto rank = static_cast<size_t>(replicas_.rank());
-  int64_t at = 0;
-  for (size_t b = 0; b < bucket; ++b) at += buckets[b].sizes[rank];
   std::vector<float> values(static_cast<size_t>(buckets[bucket].elements()));
-  const auto own = own_.begin() + at;
+  const auto own = own_.begin() + begin_in_own(bucket);
   std::copy(own, own + buckets[bucket].sizes[rank], values.begin() + buckets[bucket].begin_of(replicas_.rank()));
   return values;
 }

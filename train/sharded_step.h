@@ -2,20 +2,25 @@
 //
 // Purpose: an element's optimizer state is on one rank. Ranks send gradients to the elements' owners, who take the
 // means over the batch and update, and the owners send new parameters to all: 2 (N-1)/N of the gradients' bytes, as
-// without shards. Stage 1 reads all gradients at once; stage 2 reads, and lets go of, one bucket of them after the
-// other, so that beside its own the host holds two. Invariants: all ranks have the same parameters, bit by bit,
+// without shards. Stage 1 reads all gradients at once. Stage 2 reads, and lets go of, one bucket of them as soon as the
+// backward pass has it, so that the device holds two and the host, beside its own, two; it records each update anew. Of
+// a batch in parts both read all gradients at once. Invariants: all ranks have the same parameters, bit by bit,
 // whatever their devices; sums are those of SharedGradients, bit by bit, and norms are of the whole, added in double
-// precision in the order of elements, then of ranks. Errors: those of what is recorded, of the device, and of
-// distributed/errors.h; ValueError where copies of gradients are asked for, which no rank has. Thread safety: none.
+// precision in the order of elements, then of ranks (of a batch in parts: without rounding). Errors: those of what is
+// recorded, of the device, and of distributed/errors.h; ValueError where copies of gradients are asked for, which no
+// rank has. Thread safety: none.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "heddle/core/base/callable.h"
 #include "heddle/core/device/context.h"
+#include "heddle/train/batch_parts.h"
 #include "heddle/train/config.h"
 #include "heddle/train/optimizers.h"
+#include "heddle/train/part_sum.h"
 #include "heddle/train/replicas.h"
 #include "heddle/train/sharded_gradients.h"
 #include "heddle/train/wishes.h"
@@ -36,7 +41,7 @@ class ShardedStep {
   };
   // All outlive the step. The optimizers keep shards from now on.
   ShardedStep(nn::Module& model, Optimizers& optimizers, const Config& config, DeviceContext& device,
-              Replicas& replicas, Parts parts);
+              Replicas& replicas, BatchParts& batch, Parts parts);
   ShardedStep(const ShardedStep&) = delete;
   ShardedStep& operator=(const ShardedStep&) = delete;
 
@@ -48,8 +53,17 @@ class ShardedStep {
 
  private:
   std::vector<Tensor> record_part(const std::vector<Tensor>& part);
-  Tensor record_update(const Tensor& own, const Tensor& rest);
-  void reduce(std::vector<Tensor> lists);
+  void record_update(const Tensor& own, const Tensor& rest);
+  // Gradients at once, and bucket by bucket; own_ has the sums then. Give the rest.
+  std::vector<float> take_gradients(const std::vector<Tensor>& part, const Callable<void()>& meanwhile);
+  std::vector<float> stream_gradients(const std::vector<Tensor>& part, const Callable<void()>& meanwhile);
+  void add_part(std::vector<Tensor> lists);
+  std::vector<float> sum_of_parts(size_t list, std::vector<float> last);
+  void send(size_t bucket, std::vector<float> values);
+  void take_sums();
+  int64_t begin_in_own(size_t bucket) const;
+  float norm_of_own();
+  Tensor norm_of(const Tensor& squares);
   Wishes average_rest(std::vector<float>& rest, const Wishes& mine);
   void gather();
   std::vector<float> bucket_of(size_t bucket) const;
@@ -57,11 +71,23 @@ class ShardedStep {
   Optimizers& optimizers_;
   DeviceContext& device_;
   Replicas& replicas_;
+  BatchParts& batch_;
   Parts parts_;
   ShardedGradients shared_;
   std::vector<float> own_;  // gradients, then parameters, of the shards; never empty
+  // A bucket whose sums are on their way.
+  struct UnderWay {
+    size_t bucket = 0;
+    std::vector<float> values;
+    distributed::Ticket sums;
+  };
+  std::optional<UnderWay> under_way_;
+  bool streams_;               // stage 2
+  uint64_t memory_budget_;     // of a step; 0: none
+  std::vector<PartSum> sums_;  // of the batch's parts, by list; none where it has one
+  float norm_ = 0;             // of all gradients, in parts
   std::function<std::vector<Tensor>(const std::vector<Tensor>& part)> compiled_part_;
-  std::function<Tensor(const Tensor& own, const Tensor& rest)> compiled_update_;
+  std::function<void(const Tensor& own, const Tensor& rest)> compiled_update_;
   std::vector<std::function<void(const Tensor& list)>> compiled_gathered_;  // by bucket
 };
 

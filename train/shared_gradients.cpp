@@ -85,6 +85,13 @@ void SharedGradients::pack(const std::vector<Tensor>& scalars) {
   }
 }
 
+size_t SharedGradients::gradients_in(size_t list) const {
+  const std::vector<Tensor> parameters = model_.parameters();
+  int64_t count = 0;
+  for (const size_t i : parameters_.at(list)) count += parameters[i].numel();
+  return static_cast<size_t>(count);
+}
+
 std::vector<Tensor> SharedGradients::unpack() {
   const NoGradScope no_grad;
   const std::vector<Tensor> parameters = model_.parameters();

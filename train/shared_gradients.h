@@ -36,6 +36,8 @@ class SharedGradients {
   std::vector<Tensor> unpack();
   // None before the first pack().
   const std::vector<Tensor>& lists() const { return lists_; }
+  // So many numbers of a list are gradients; they come first.
+  size_t gradients_in(size_t list) const;
 
   // f32 (n): parameters and floating buffers, as they are.
   Tensor pack_weights() const;

@@ -4,53 +4,91 @@
 
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/train/exact_squares.h"
 #include "heddle/train/flat_list.h"
 
 namespace heddle::train {
 
-SharedStep::SharedStep(nn::Module& model, const Config& config, DeviceContext& device, Replicas& replicas, Parts parts)
+SharedStep::SharedStep(nn::Module& model, const Config& config, DeviceContext& device, Replicas& replicas,
+                       BatchParts& batch, Parts parts)
     : device_(device),
       replicas_(replicas),
+      batch_(batch),
       parts_(std::move(parts)),
-      shared_(model, replicas.share_of(config.training.batch), device),
+      shared_(model, batch.weight(), device),
       compiled_part_(compile([this](const std::vector<Tensor>& part) { record_part(part); },
                              {.name = "training step, gradients",
                               .memory_budget = static_cast<uint64_t>(config.training.memory_budget),
                               .ready = [this](size_t list, const Event& end) { ready_[list] = end; }})),
-      compiled_update_(compile([this](int64_t keeping) { parts_.update(shared_.unpack(), keeping); },
+      compiled_update_(compile([this](int64_t keeping) { parts_.update(shared_.unpack(), keeping, known_norm()); },
                                {.name = "training step, update"})),
       compiled_weights_(compile([this] { return shared_.pack_weights(); }, {.name = "training step, weights"})),
       compiled_follow_(compile([this](const Tensor& weights) { shared_.unpack_weights(weights); },
                                {.name = "training step, weights of the first rank"})) {}
 
 void SharedStep::record_part(const std::vector<Tensor>& part) {
+  const std::vector<Tensor> buffers = batch_.buffers();
   shared_.pack(parts_.gradients(part));
+  batch_.restore(buffers);
   parts_.zero_grad();
   ready_.resize(shared_.lists().size());
 }
 
 Wishes SharedStep::submit(const std::vector<Tensor>& part, int64_t keeping, const Wishes& mine,
                           const Callable<void()>& meanwhile) {
-  ready_.assign(ready_.size(), std::nullopt);
-  compiled_part_(part);
-  if (meanwhile) meanwhile();
-  const Wishes all = exchange(mine);
+  Wishes all;
+  batch_.each(part, [&](const std::vector<Tensor>& examples, bool last) {
+    ready_.assign(ready_.size(), std::nullopt);
+    compiled_part_(examples);
+    if (!last) return add_part();
+    if (meanwhile) meanwhile();
+    all = exchange(mine);
+  });
   compiled_update_(keeping);
   eval_pending();
   if (replicas_.mixed()) follow_first();
   return all;
 }
 
+// Of what was submitted; the lists are there by now.
+Event SharedStep::end_of_part() {
+  const std::vector<Tensor>& lists = shared_.lists();
+  while (on_host_.size() < lists.size()) on_host_.emplace_back(lists[on_host_.size()]);
+  return device_.event();
+}
+
+// The next part is written to the same lists.
+void SharedStep::add_part() {
+  const Event end = end_of_part();
+  sums_.resize(on_host_.size());
+  for (size_t l = 0; l < on_host_.size(); ++l) {
+    const std::span<float> values = on_host_[l].take(ready_[l].value_or(end));
+    sums_[l].add({values.begin(), values.end()});
+  }
+}
+
+// A host value: what its function says is asked for at each replay.
+Tensor SharedStep::known_norm() {
+  if (!batch_.wanted() || !batch_.takes_norm()) return {};
+  return Tensor::host_scalar([this] { return norm_; }, &device_);
+}
+
+float SharedStep::norm_of(const std::vector<std::span<float>>& lists) const {
+  ExactSquares squares(batch_.clip_value());
+  for (size_t l = 0; l < lists.size(); ++l) squares.add(lists[l].first(shared_.gradients_in(l)));
+  return squares.root();
+}
+
 // Each list goes when it is computed; the host has nothing else to do.
 Wishes SharedStep::exchange(const Wishes& mine) {
-  const std::vector<Tensor>& lists = shared_.lists();
-  const Event end = device_.event();
-  while (on_host_.size() < lists.size()) on_host_.emplace_back(lists[on_host_.size()]);
+  const Event end = end_of_part();
+  std::vector<std::span<float>> lists;
   std::vector<distributed::Ticket> sums;
   std::span<float> spare;
-  for (size_t l = 0; l < lists.size(); ++l) {
-    const std::span<float> values = on_host_[l].take(ready_[l].value_or(end));
-    if (l + 1 == lists.size()) mine.write(spare = values.last(SharedGradients::spare));
+  for (size_t l = 0; l < on_host_.size(); ++l) {
+    const std::span<float> values = lists.emplace_back(on_host_[l].take(ready_[l].value_or(end)));
+    if (!sums_.empty()) sums_[l].finish(values);
+    if (l + 1 == on_host_.size()) mine.write(spare = values.last(SharedGradients::spare));
     sums.push_back(replicas_.begin_sum(values));
   }
   const HiddenTime::Time computed = std::chrono::steady_clock::now();
@@ -62,6 +100,7 @@ Wishes SharedStep::exchange(const Wishes& mine) {
   if (compiled_) hidden_.add(calls, computed);
   compiled_ = true;
   const Wishes all = Wishes::read(spare);
+  if (batch_.wanted() && batch_.takes_norm()) norm_ = norm_of(lists);
   for (HostList& list : on_host_) list.give_back();
   return all;
 }

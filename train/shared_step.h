@@ -12,9 +12,11 @@
 
 #include "heddle/core/base/callable.h"
 #include "heddle/core/device/context.h"
+#include "heddle/train/batch_parts.h"
 #include "heddle/train/config.h"
 #include "heddle/train/hidden_time.h"
 #include "heddle/train/host_list.h"
+#include "heddle/train/part_sum.h"
 #include "heddle/train/replicas.h"
 #include "heddle/train/shared_gradients.h"
 #include "heddle/train/wishes.h"
@@ -28,10 +30,12 @@ class SharedStep {
     std::function<std::vector<Tensor>(const std::vector<Tensor>& part)>
         gradients;  // backward(); what is averaged besides
     std::function<void()> zero_grad;
-    std::function<void(const std::vector<Tensor>& averages, int64_t keeping)> update;
+    // `norm` of all gradients, f32 of rank 0, where it is known.
+    std::function<void(const std::vector<Tensor>& averages, int64_t keeping, const Tensor& norm)> update;
   };
   // All outlive the step.
-  SharedStep(nn::Module& model, const Config& config, DeviceContext& device, Replicas& replicas, Parts parts);
+  SharedStep(nn::Module& model, const Config& config, DeviceContext& device, Replicas& replicas, BatchParts& batch,
+             Parts parts);
   SharedStep(const SharedStep&) = delete;
   SharedStep& operator=(const SharedStep&) = delete;
 
@@ -46,15 +50,22 @@ class SharedStep {
   const HiddenTime& hidden_time() const { return hidden_; }
 
  private:
+  Event end_of_part();
+  void add_part();
   Wishes exchange(const Wishes& mine);
+  Tensor known_norm();
+  float norm_of(const std::vector<std::span<float>>& lists) const;
   void record_part(const std::vector<Tensor>& part);
 
   DeviceContext& device_;
   Replicas& replicas_;
+  BatchParts& batch_;
   Parts parts_;
   SharedGradients shared_;
   std::vector<HostList> on_host_;            // of shared_.lists()
   std::vector<std::optional<Event>> ready_;  // of this update, by list
+  std::vector<PartSum> sums_;                // of the batch's parts, by list; none where it has one
+  float norm_ = 0;                           // of the gradients, in parts
   HiddenTime hidden_;
   bool compiled_ = false;
   std::function<void(const std::vector<Tensor>& part)> compiled_part_;

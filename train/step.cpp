@@ -40,9 +40,12 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
       compiled_(
           compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); },
                   {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {
-  if (replicas != nullptr && !replicas->alone()) shared_.emplace(task.model(), config, device, *replicas, parts());
+  if (replicas != nullptr && (!replicas->alone() || config.training.parts > 0)) {
+    batch_parts_.emplace(task.model(), config, *replicas);
+    shared_.emplace(task.model(), config, device, *replicas, *batch_parts_, parts());
+  }
   if (shares_states(config, replicas))
-    sharded_.emplace(task.model(), optimizers, config, device, *replicas, parts_of_sharded());
+    sharded_.emplace(task.model(), optimizers, config, device, *replicas, *batch_parts_, parts_of_sharded());
   if (compresses(config, replicas != nullptr ? replicas->size() : 1))
     compressed_.emplace(task.model(), config, device, *replicas, parts());
   if (accumulate_ == 1) figure_names_ = task.names_of_step();
@@ -111,8 +114,8 @@ SharedStep::Parts TrainingStep::parts() {
   return {.gradients = [this](const std::vector<Tensor>& part) { return gradients_and_scalars(part); },
           .zero_grad = [this] { optimizers_.zero_grad(); },
           .update =
-              [this](const std::vector<Tensor>& averages, int64_t keeping) {
-                update(averages.front(), {averages.begin() + 1, averages.end()}, keeping);
+              [this](const std::vector<Tensor>& averages, int64_t keeping, const Tensor& norm) {
+                update(averages.front(), {averages.begin() + 1, averages.end()}, keeping, norm);
               }};
 }
 
@@ -137,10 +140,10 @@ void TrainingStep::look(const Tensor& loss, const std::vector<Tensor>& figures) 
   for (size_t i = 0; i < figures_.size(); ++i) keep(figures_[i], figures.at(i));
 }
 
-void TrainingStep::update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping) {
+void TrainingStep::update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping, const Tensor& norm) {
   look(loss, figures);
   if (keeping != 0) keep_gradients();
-  optimizers_.update();
+  optimizers_.update(norm);
   if (clips_) keep(norms_, optimizers_.norm());
   optimizers_.zero_grad();
   if (average_ != nullptr) average_->update();
@@ -155,6 +158,11 @@ void TrainingStep::keep_gradients() {
   }
 }
 
+std::vector<std::vector<Tensor>> TrainingStep::parts_of(const std::vector<Tensor>& batch) const {
+  if (batch_parts_) return batch_parts_->split(batch);
+  return std::vector<std::vector<Tensor>>(1, batch);
+}
+
 std::string TrainingStep::first_not_finite(const std::vector<Tensor>& batch) {
   nn::Module& network = task_.network();
   for (const nn::Module* module : {&task_.model(), &network}) {
@@ -162,7 +170,11 @@ std::string TrainingStep::first_not_finite(const std::vector<Tensor>& batch) {
       return "the weight " + name;
   }
   const OutputWatch watch(network);
-  const Tensor loss = differentiate(batch);
+  Tensor loss;
+  for (const std::vector<Tensor>& part : parts_of(batch)) {
+    const Tensor one = differentiate(part);
+    loss = loss.defined() ? loss + one : one;
+  }
   nn::NamedTensors gradients;
   for (const auto& [name, p] : task_.model().named_parameters()) {
     if (p.grad().defined()) gradients.emplace_back(name, p.grad());

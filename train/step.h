@@ -4,9 +4,9 @@
 // updates since the last take(), losses and gradient norms, is collected on the device, in tensors whose place never
 // changes: so every step is the same recording, and a window is read at once. Accumulation: an update's examples come
 // as one batch and are computed in parts (nn/accumulate.h): equal to the large batch up to rounding, where the loss is
-// a mean over examples and the model has no batch statistics. Ranks share each batch (shared_step.h); one process alone
-// takes an update in one submission. Errors: those of the model and of the device, and of distributed/errors.h. Thread
-// safety: none.
+// a mean over examples and the model has no batch statistics. Ranks share each batch (shared_step.h), which --parts
+// cuts (batch_parts.h); one process alone without parts takes an update in one submission. Errors: those of the model
+// and of the device, and of distributed/errors.h. Thread safety: none.
 #pragma once
 
 #include <functional>
@@ -17,6 +17,7 @@
 
 #include "heddle/core/base/callable.h"
 #include "heddle/nn/average.h"
+#include "heddle/train/batch_parts.h"
 #include "heddle/train/compressed_step.h"
 #include "heddle/train/config.h"
 #include "heddle/train/optimizers.h"
@@ -38,6 +39,10 @@ class TrainingStep {
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
+  // The update that the next submit() is, from 0: under --parts its chance goes by it.
+  void begin(int64_t step) {
+    if (batch_parts_) batch_parts_->begin(step);
+  }
   // One update by a batch of training.batch * training.accumulate examples, of several ranks by this one's part of it.
   // `keep` copies its gradients first, for gradients(). Gives what any rank wishes. Ranks wait for each other:
   // `meanwhile` is called when the device has its work.
@@ -73,11 +78,12 @@ class TrainingStep {
   Tensor forward(const std::vector<Tensor>& batch);
   Tensor differentiate(const std::vector<Tensor>& batch);
   void record(const std::vector<Tensor>& batch, int64_t keeping);
+  std::vector<std::vector<Tensor>> parts_of(const std::vector<Tensor>& batch) const;
   std::vector<Tensor> gradients_and_scalars(const std::vector<Tensor>& part);
   SharedStep::Parts parts();
   ShardedStep::Parts parts_of_sharded();
   void look(const Tensor& loss, const std::vector<Tensor>& figures);
-  void update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping);
+  void update(const Tensor& loss, const std::vector<Tensor>& figures, int64_t keeping, const Tensor& norm = {});
   void prepare_gradients();
   void keep_gradients();
   void keep(Tensor& list, const Tensor& value);
@@ -95,8 +101,9 @@ class TrainingStep {
   std::vector<Tensor> figures_;  // (window) each
   std::vector<Tensor> gradients_;
   std::function<void(const std::vector<Tensor>& batch, int64_t keeping)> compiled_;
-  std::optional<SharedStep> shared_;          // of several ranks
-  std::optional<ShardedStep> sharded_;        // where these share states as well; it takes the updates
+  std::optional<BatchParts> batch_parts_;  // of several ranks, or where they are asked for
+  std::optional<SharedStep> shared_;       // as well
+  std::optional<ShardedStep> sharded_;     // where ranks share states as well; it takes the updates
   std::optional<CompressedStep> compressed_;  // where gradients travel compressed; it takes the updates
 };
 

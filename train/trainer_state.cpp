@@ -157,6 +157,7 @@ void Trainer::State::submit_step() {
   try {
     feed.next(batch);
     watch.submitting();
+    training_step.begin(step);
     agreed = training_step.submit(batch, keep, wishes(), [&] { fetch_beside(); });
     watch.submitted();
     feed.fetch();

@@ -228,6 +228,9 @@ TEST(Compression, WhatDoesNotFitIsRefused) {
                            {"[train] --compress powersgd with --precision f16: an overflow"});
   c.training.compress = "bf16";
   EXPECT_TRUE(compresses(c, 2));
+  c.training.parts = 4;
+  expect_error<ValueError>([&] { (void)compresses(c, 2); }, {"[train] --compress bf16 with --parts 4: what ranks leave"});
+  c.training.parts = 0;
   c.training.sharding = "zero1";
   expect_error<ValueError>([&] { (void)compresses(c, 2); }, {"[train] --compress bf16 with --sharding zero1"});
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -120,6 +121,25 @@ TEST_F(LaunchedTraining, RunsAreRepeatedBitForBit) {
   EXPECT_EQ(losses(first), losses(again));
   EXPECT_EQ(events(first, "done")[0]["parameters_sha256"], events(again, "done")[0]["parameters_sha256"]);
   EXPECT_EQ(events(first, "done")[0]["parameters_sha256"].get<std::string>().size(), 64u);
+}
+
+TEST_F(LaunchedTraining, InPartsTheyGiveTheBitsOfOneProcess) {
+  const auto tensors = [&](const std::string& name) {
+    std::ifstream file(folder / name + "/model.safetensors", std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    return bytes.substr(sizeof(header) + header);  // behind what names options
+  };
+  const Words parts{"--steps", "6", "--parts", "2"};
+  Words sharded = parts;
+  sharded.insert(sharded.end(), {"--sharding", "zero1"});
+  const std::vector<double> alone = losses(test::run_heddle(training("one", parts)));
+  EXPECT_EQ(losses(launch(2, training("two", parts))), alone);
+  EXPECT_EQ(losses(launch(2, training("zero", sharded))), alone);
+  EXPECT_EQ(tensors("two"), tensors("one"));
+  EXPECT_EQ(tensors("zero"), tensors("one"));
+  expect_refused(launch(2, training("a", {"--parts", "1"})), "a", "[train] --parts 1 on 2 ranks: each takes as many");
 }
 
 TEST_F(LaunchedTraining, ARunThatWasCutGoesOn) {

@@ -15,6 +15,9 @@ bool compresses(const Config& config, int ranks) {
         fmt::format("[train] --compress {} with --sharding {}: gradients that go to their owners are not "
                     "compressed; leave one of them out",
                     kind, config.training.sharding));
+  if (config.training.parts > 0)
+    throw ValueError(fmt::format("[train] --compress {} with --parts {}: what ranks leave out depends on their number",
+                                 kind, config.training.parts));
   if (kind != "bf16" && config.training.precision == "f16")
     throw ValueError(
         fmt::format("[train] --compress {} with --precision f16: an overflow of the scaled loss would stay "
