@@ -6,10 +6,11 @@
   python3 bench/torch_compare.py --heddle build/bin/heddle matmul
   python3 bench/torch_compare.py --heddle build/bin/heddle --device opencl:0 infer --compile --onnx
 
-Each case runs in rounds: Heddle (a process of its own, `heddle bench --json`), PyTorch eager and, with --compile, torch.compile, and with --onnx ONNX Runtime, one after the other, so that
-whatever else the machine does meets all of them. PyTorch computes on random data of the same shapes and dtype, gradients off unless the case is one: warm-up,
-then at least ten repetitions of some milliseconds. Printed are the medians of the rounds and the ratios PyTorch seconds / Heddle seconds (above 1, Heddle is
-faster) with their range over the rounds. PyTorch's optimizers are the fused ones. Exit code: 0, or 2 with one line when PyTorch or heddle is missing.
+Each case runs in rounds: Heddle (a process of its own, `heddle bench --json`), PyTorch eager and, with --compile, torch.compile, and with --onnx ONNX
+Runtime, one after the other, so that whatever else the machine does meets all of them. PyTorch computes on random data of the same shapes and dtype,
+gradients off unless the case is one: warm-up, then at least ten repetitions of some milliseconds. Printed are the medians of the rounds and the
+ratios PyTorch seconds / Heddle seconds (above 1, Heddle is faster) with their range over the rounds. PyTorch's optimizers are the fused ones. Exit
+code: 0, or 2 with one line when PyTorch or heddle is missing.
 """
 import argparse
 import json
