@@ -181,7 +181,7 @@ FUNC VEC hk_odd(VEC a, VEC b) { VEC r; r.lo = a.odd; r.hi = b.odd; return r; }
 #else
 #define VFMA(a, b, c) fma(a, b, c)
 #endif
-//@ VTRANSPOSE TILE_LOAD
+//@ VTRANSPOSE TILE_LOAD HK_SQUARE
 // A square of 16 x 16 floats, turned by 64 shuffles, each one instruction of x86 without a table: pairs, then fours within
 // 16 bytes, then blocks of 16 bytes.
 #define HK_SHUFFLE_1(a, b, i) \
@@ -358,7 +358,7 @@ typedef float16 hk_words __attribute__((aligned(4), may_alias));
 #define CU_TURN(from, words, to) \
   { float16 hk_r[16]; \
     _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) hk_r[hk_k] = *(const hk_words*)(from + hk_k * 16); \
-    hk_turn(hk_r); \
+    HK_SQUARE(hk_r) \
     _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) *(hk_words*)(words + (to) + hk_k * 16) = hk_r[hk_k]; }
 #ifdef HK_HAS_CORE_UNITS
 // AMX: registers 0 to 3 are the sums, 4 and 5 rows of A, 6 and 7 columns of B; 16 rows of 64 bytes each. Functions of their own are compiled for a
