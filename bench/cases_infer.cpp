@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::string_view form =
     "mlp:BATCH, cnn:BATCH, resnet18:BATCH, resnet50:BATCH, mobilenet-v2:BATCH, vit:BATCH, gpt2:BATCH, char-gpt:BATCH "
-    "or "
-    "lstm:BATCH";
+    "or lstm:BATCH";
 constexpr int64_t characters = 65, gpt2_tokens = 128, lstm_tokens = 64;
 
 // Weights and input of one forward pass.

@@ -92,6 +92,11 @@ void TrainReport::on_sample(train::Trainer& t, const train::Generated& made) {
                                                       : beginning(made.text)));
 }
 
+void TrainReport::on_straggler(train::Trainer&, const train::Straggler& straggler) {
+  progress_.line(fmt::format("rank {:<10}needs {:.1f} ms for its part of an update, the others {:.1f} ms and wait",
+                             straggler.rank, straggler.seconds * 1e3, straggler.others * 1e3));
+}
+
 void TrainReport::last_figure(const train::Evaluation& e) {
   if (e.examples > 0)
     progress_.line(fmt::format("{} on {} examples", evaluation_line(e), with_commas(static_cast<double>(e.examples))));

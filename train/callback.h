@@ -8,9 +8,9 @@
 //
 // Order: on_train_start; for each epoch on_epoch_start, for each update on_batch_start and on_batch_end, on_epoch_end;
 // on_train_end. on_steps comes when a window of updates is finished on the device: only then are losses known, and
-// nothing waits for a single one. on_evaluate, on_sample and on_checkpoint come as it happens. Callbacks are called in
-// the order in which they were added. Errors: what a callback throws ends the run. Thread safety: called by the
-// training thread.
+// nothing waits for a single one. on_evaluate, on_sample, on_checkpoint and on_straggler come as it happens. Callbacks
+// are called in the order in which they were added. Errors: what a callback throws ends the run. Thread safety: called
+// by the training thread.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,12 @@ struct StepRecord {
   double seconds = 0;                                        // since the run began
 };
 
+// A rank that the others wait for.
+struct Straggler {
+  int rank = 0;
+  double seconds = 0, others = 0;  // of an update, without waiting: its own, and the others' median
+};
+
 class Callback {
  public:
   virtual ~Callback() = default;
@@ -55,6 +61,7 @@ class Callback {
   virtual void on_test(Trainer&, const Evaluation&) {}   // the last figure, of tasks with test data of their own
   virtual void on_sample(Trainer&, const Generated&) {}  // of generative models
   virtual void on_checkpoint(Trainer&, const std::string& /*path*/) {}
+  virtual void on_straggler(Trainer&, const Straggler&) {}
   virtual void on_epoch_end(Trainer&) {}
   virtual void on_train_end(Trainer&, Outcome) {}
 

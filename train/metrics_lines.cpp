@@ -75,6 +75,14 @@ void MetricsLines::on_checkpoint(Trainer& t, const std::string& path) {
   sink_(line_of({{"event", "checkpoint"}, {"step", t.step()}, {"path", path}}));
 }
 
+void MetricsLines::on_straggler(Trainer& t, const Straggler& straggler) {
+  sink_(line_of({{"event", "straggler"},
+                 {"step", t.step()},
+                 {"rank", straggler.rank},
+                 {"step_ms", straggler.seconds * 1e3},
+                 {"others_step_ms", straggler.others * 1e3}}));
+}
+
 void MetricsLines::on_epoch_end(Trainer& t) {
   const Throughput r = t.report().throughput;
   sink_(line_of({{"event", "loader"},
@@ -114,6 +122,7 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
     event["bytes_sent_per_step"] =
         ranks->bytes_sent() / static_cast<uint64_t>(std::max<int64_t>(1, t.step() - t.first_step()));
     event["communication_hidden"] = r.communication_hidden;
+    for (const double seconds : r.rank_seconds) event["rank_step_ms"].push_back(seconds * 1e3);
     event["parameters_sha256"] = parameters_sha256(t.task().model());
   }
   if (t.config().checkpoint.use_best) event["model_step"] = t.model_step();

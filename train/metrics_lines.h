@@ -30,6 +30,7 @@ class MetricsLines final : public Callback {
   void on_test(Trainer& trainer, const Evaluation& evaluation) override { evaluated(trainer, evaluation); }
   void on_sample(Trainer& trainer, const Generated& made) override;
   void on_checkpoint(Trainer& trainer, const std::string& path) override;
+  void on_straggler(Trainer& trainer, const Straggler& straggler) override;
   void on_epoch_end(Trainer& trainer) override;
   void on_train_end(Trainer& trainer, Outcome outcome) override;
 

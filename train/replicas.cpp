@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/seconds_since.h"
 #include "heddle/distributed/call.h"
 #include "heddle/distributed/mesh.h"
 #include "heddle/io/sha256.h"
@@ -40,6 +42,7 @@ data::BatchPart Replicas::part_of(int64_t batch) const {
 
 void Replicas::wait(const distributed::Ticket& ticket) {
   waiting_ = true;
+  const auto start = std::chrono::steady_clock::now();
   try {
     ticket.wait();
   } catch (...) {
@@ -47,6 +50,7 @@ void Replicas::wait(const distributed::Ticket& ticket) {
     throw;
   }
   waiting_ = false;
+  waited_ += seconds_since(start);
 }
 
 distributed::Ticket Replicas::begin_sum(std::span<float> values) {

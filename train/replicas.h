@@ -71,6 +71,8 @@ class Replicas {
 
   // By this rank since its world began.
   uint64_t bytes_sent() const { return world_.bytes_sent(); }
+  // For the others, since the world began, by the thread that trains.
+  double waited_seconds() const { return waited_; }
   // For the others: no fault of this rank's device.
   bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
@@ -81,6 +83,7 @@ class Replicas {
   std::string mesh_;
   distributed::Group all_;
   bool mixed_ = false;
+  double waited_ = 0;
   std::atomic<bool> waiting_{false};
 };
 

@@ -101,9 +101,9 @@ class TrainingStep {
   std::vector<Tensor> figures_;  // (window) each
   std::vector<Tensor> gradients_;
   std::function<void(const std::vector<Tensor>& batch, int64_t keeping)> compiled_;
-  std::optional<BatchParts> batch_parts_;  // of several ranks, or where they are asked for
-  std::optional<SharedStep> shared_;       // as well
-  std::optional<ShardedStep> sharded_;     // where ranks share states as well; it takes the updates
+  std::optional<BatchParts> batch_parts_;     // of several ranks, or where they are asked for
+  std::optional<SharedStep> shared_;          // as well
+  std::optional<ShardedStep> sharded_;        // where ranks share states as well; it takes the updates
   std::optional<CompressedStep> compressed_;  // where gradients travel compressed; it takes the updates
 };
 

@@ -58,6 +58,7 @@ RunReport Trainer::report() const {
           .kernels_per_step = s.window.kernels_per_step(),
           .peak_device_bytes = s.device.memory().peak_bytes,
           .throughput = throughput,
+          .rank_seconds = s.pace.seconds(),
           .communication_hidden = s.training_step.communication_hidden()};
 }
 

@@ -40,7 +40,8 @@ struct RunReport {
   double kernels_per_step = 0;     // of the last window
   uint64_t peak_device_bytes = 0;
   Throughput throughput;
-  double communication_hidden = 0;  // share of the time of communication that passed while the device computed
+  std::vector<double> rank_seconds;  // of an update's own work, by rank; empty of one process and of a short run
+  double communication_hidden = 0;   // share of the time of communication that passed while the device computed
 };
 
 class Replicas;

@@ -75,7 +75,10 @@ bool Trainer::State::is_interrupted() const { return agreed.interrupt || (replic
 
 // ---- windows of updates
 
-void Trainer::State::open_window() { window.open(); }
+void Trainer::State::open_window() {
+  window.open();
+  pace.open();
+}
 
 // By the clock of each of them ranks would end theirs, and fail, at different steps.
 bool Trainer::State::window_is_full() const {
@@ -86,7 +89,9 @@ bool Trainer::State::window_is_full() const {
 void Trainer::State::close_window() {
   if (training_step.open() == 0) return;
   watch.close();
+  const int64_t updates = training_step.open();
   const UpdateWindow::Seen seen = window.close(training_step.take(), config, step, length.steps_per_epoch);
+  for (const Straggler& straggler : pace.close(updates)) tell([&](Callback& c) { c.on_straggler(self, straggler); });
   tell([&](Callback& c) { c.on_steps(self, seen.records); });
   if (!seen.bad.empty()) {
     if (!replicas.leads()) replicas.wait_for_first();  // who says the same

@@ -13,6 +13,7 @@
 #include "heddle/train/checkpoint.h"
 #include "heddle/train/evaluation_scope.h"
 #include "heddle/train/feed.h"
+#include "heddle/train/rank_pace.h"
 #include "heddle/train/replicas.h"
 #include "heddle/train/run_length.h"
 #include "heddle/train/run_state.h"
@@ -65,6 +66,7 @@ struct Trainer::State {
   int64_t evaluated_at = -1, saved_at = -1;
   int64_t model_step = 0;  // of the weights that the run leaves
   UpdateWindow window;
+  RankPace pace{replicas};
 
  private:
   template <class Call>

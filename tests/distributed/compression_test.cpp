@@ -229,7 +229,8 @@ TEST(Compression, WhatDoesNotFitIsRefused) {
   c.training.compress = "bf16";
   EXPECT_TRUE(compresses(c, 2));
   c.training.parts = 4;
-  expect_error<ValueError>([&] { (void)compresses(c, 2); }, {"[train] --compress bf16 with --parts 4: what ranks leave"});
+  expect_error<ValueError>([&] { (void)compresses(c, 2); },
+                           {"[train] --compress bf16 with --parts 4: what ranks leave"});
   c.training.parts = 0;
   c.training.sharding = "zero1";
   expect_error<ValueError>([&] { (void)compresses(c, 2); }, {"[train] --compress bf16 with --sharding zero1"});
