@@ -173,6 +173,11 @@ std::string buffers_of(const Trainer& trainer) {
 
 class PartsTraining : public testing::TestWithParam<std::string> {
  protected:
+  void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ranks are processes; as threads they share one random generator";
+#endif
+  }
   static Names on(size_t ranks) { return Names(ranks, GetParam()); }
   static RunsOfRanks with_chance(std::string* buffers = nullptr) {
     return {.make = [](DeviceContext& d) { return std::make_unique<ChanceTask>(d); },
