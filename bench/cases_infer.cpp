@@ -4,9 +4,12 @@
 // is the recipe char-lstm's, over 64 characters.
 #include <fmt/format.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 
 #include "bench/bench.h"
+#include "bench/training_step.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
 #include "heddle/nn/nn.h"
@@ -17,7 +20,7 @@ namespace {
 constexpr std::string_view form =
     "mlp:BATCH, cnn:BATCH, resnet18:BATCH, resnet50:BATCH, mobilenet-v2:BATCH, vit:BATCH, gpt2:BATCH, char-gpt:BATCH "
     "or lstm:BATCH";
-constexpr int64_t characters = 65, gpt2_tokens = 128, lstm_tokens = 64;
+constexpr int64_t gpt2_tokens = 128, lstm_tokens = 64;
 
 // Weights and input of one forward pass.
 struct Inference {
@@ -35,50 +38,69 @@ Inference on_tokens(std::shared_ptr<nn::Module> model, int64_t vocabulary, int64
   return {std::move(model), Tensor::from_vector(random_indices(shape.numel(), vocabulary, 3), shape, &device)};
 }
 
-std::shared_ptr<nn::Module> mlp(DeviceContext& device) {
-  return std::make_shared<nn::Sequential>(nn::Linear(784, 128, {.device = device}), nn::ReLU(),
-                                          nn::Linear(128, 64, {.device = device}), nn::ReLU(),
-                                          nn::Linear(64, 10, {.device = device}));
+Inference photographs(std::shared_ptr<nn::Module> model, int64_t batch, DeviceContext& device) {
+  return on_images(std::move(model), {batch, 3, 224, 224}, device);
 }
 
-Inference make(const std::string& name, DeviceContext& device) {
-  manual_seed(1);
-  const size_t colon = name.find(':');
-  const std::string model = name.substr(0, colon);
-  const int64_t n = parse_sizes("infer", colon == std::string::npos ? "" : name.substr(colon + 1), 1, form)[0];
-  const nn::ParameterOptions on{.device = device};
-  const Shape photographs{n, 3, 224, 224};
-  if (model == "mlp") return on_images(mlp(device), {n, 784}, device);
-  if (model == "cnn") return on_images(std::make_shared<nn::Cnn>(nn::CnnOptions{}, on), {n, 1, 28, 28}, device);
-  if (model == "resnet18") return on_images(std::make_shared<nn::ResNet>(nn::resnet18(), on), photographs, device);
-  if (model == "resnet50") return on_images(std::make_shared<nn::ResNet>(nn::resnet50(), on), photographs, device);
-  if (model == "mobilenet-v2")
-    return on_images(std::make_shared<nn::MobileNetV2>(nn::MobileNetV2Options{}, on), photographs, device);
-  if (model == "vit") return on_images(std::make_shared<nn::Vit>(nn::vit_b16(), on), photographs, device);
-  if (model == "gpt2") {
-    nn::GptOptions options;
-    options.context = gpt2_tokens;
-    options.dropout = 0;
-    return on_tokens(std::make_shared<nn::Gpt>(options, on), options.vocabulary, n, gpt2_tokens, device);
-  }
-  if (model == "char-gpt") {
-    const nn::GptOptions options = nn::nanogpt_char_cpu(characters);
-    return on_tokens(std::make_shared<nn::Gpt>(options, on), characters, n, options.context, device);
-  }
-  if (model == "lstm") {
-    const nn::RecurrentLmOptions options{.vocabulary = characters, .width = 64, .hidden = 256, .layers = 2};
-    return on_tokens(std::make_shared<nn::RecurrentLm>(options, on), characters, n, lstm_tokens, device);
-  }
-  throw ValueError(fmt::format("[bench] infer case '{}': expected {}", name, form));
+Inference gpt2(int64_t batch, DeviceContext& device) {
+  const nn::GptOptions options{.context = gpt2_tokens, .dropout = 0};
+  return on_tokens(std::make_shared<nn::Gpt>(options, nn::ParameterOptions{.device = device}), options.vocabulary,
+                   batch, gpt2_tokens, device);
+}
+
+Inference char_gpt(int64_t batch, DeviceContext& device) {
+  const nn::GptOptions options = nn::nanogpt_char_cpu(character_vocabulary);
+  return on_tokens(std::make_shared<nn::Gpt>(options, nn::ParameterOptions{.device = device}), character_vocabulary,
+                   batch, options.context, device);
+}
+
+template <class Model, class Options>
+std::shared_ptr<nn::Module> model_of(const Options& options, DeviceContext& device) {
+  return std::make_shared<Model>(options, nn::ParameterOptions{.device = device});
+}
+
+using Make = Inference (*)(int64_t batch, DeviceContext& device);
+
+const std::map<std::string, Make, std::less<>>& models() {
+  static const std::map<std::string, Make, std::less<>> table = {
+      {"mlp",
+       [](int64_t n, DeviceContext& d) {
+         return on_images(mlp_model(d), {n, 784}, d);
+       }},
+      {"cnn",
+       [](int64_t n, DeviceContext& d) {
+         return on_images(model_of<nn::Cnn>(nn::CnnOptions{}, d), {n, 1, 28, 28}, d);
+       }},
+      {"resnet18",
+       [](int64_t n, DeviceContext& d) { return photographs(model_of<nn::ResNet>(nn::resnet18(), d), n, d); }},
+      {"resnet50",
+       [](int64_t n, DeviceContext& d) { return photographs(model_of<nn::ResNet>(nn::resnet50(), d), n, d); }},
+      {"mobilenet-v2",
+       [](int64_t n, DeviceContext& d) {
+         return photographs(model_of<nn::MobileNetV2>(nn::MobileNetV2Options{}, d), n, d);
+       }},
+      {"vit", [](int64_t n, DeviceContext& d) { return photographs(model_of<nn::Vit>(nn::vit_b16(), d), n, d); }},
+      {"gpt2", gpt2},
+      {"char-gpt", char_gpt},
+      {"lstm",
+       [](int64_t n, DeviceContext& d) {
+         return on_tokens(model_of<nn::RecurrentLm>(char_lstm_options(), d), character_vocabulary, n, lstm_tokens, d);
+       }},
+  };
+  return table;
 }
 
 Case parse(const std::string& name, DType) {
-  (void)make(name, device("null:0"));  // reads the text
+  const size_t colon = name.find(':');
+  const auto model = models().find(name.substr(0, colon));
+  if (model == models().end()) throw ValueError(fmt::format("[bench] infer case '{}': expected {}", name, form));
+  const int64_t batch = parse_sizes("infer", colon == std::string::npos ? "" : name.substr(colon + 1), 1, form)[0];
   Case c;
   c.bound = Bound::none;
   c.tolerance = 1e-4;
-  c.make = [name](const Environment& env) {
-    const auto made = std::make_shared<Inference>(make(name, env.device));
+  c.make = [make = model->second, batch](const Environment& env) {
+    manual_seed(1);
+    const auto made = std::make_shared<Inference>(make(batch, env.device));
     made->model->eval();
     Workload w;
     w.run = [made] {

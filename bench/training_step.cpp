@@ -9,7 +9,7 @@
 namespace heddle::bench {
 namespace {
 
-constexpr int64_t bytes_vocabulary = 256, character_vocabulary = 65, head_width = 32;
+constexpr int64_t bytes_vocabulary = 256, head_width = 32;
 
 Tensor labels(int64_t count, int64_t classes, uint32_t stream, DeviceContext& device) {
   return Tensor::from_vector(random_indices(count, classes, stream), {count}, &device);
@@ -25,12 +25,7 @@ TrainingStep classifier(std::shared_ptr<nn::Module> model, const Shape& images, 
   return step;
 }
 
-TrainingStep mlp(int64_t batch, DeviceContext& device) {
-  return classifier(std::make_shared<nn::Sequential>(nn::Linear(784, 128, {.device = device}), nn::ReLU(),
-                                                     nn::Linear(128, 64, {.device = device}), nn::ReLU(),
-                                                     nn::Linear(64, 10, {.device = device})),
-                    {batch, 784}, device);
-}
+TrainingStep mlp(int64_t batch, DeviceContext& device) { return classifier(mlp_model(device), {batch, 784}, device); }
 
 TrainingStep resnet18(const std::vector<int64_t>& size, DeviceContext& device) {
   return classifier(
@@ -93,9 +88,9 @@ TrainingStep char_gpt(int64_t batch, DeviceContext& device) {
 }
 
 TrainingStep char_lstm(int64_t batch, DeviceContext& device) {
-  const nn::RecurrentLmOptions options{.vocabulary = character_vocabulary, .width = 64, .hidden = 256, .layers = 2};
-  TrainingStep step = language_model(std::make_shared<nn::RecurrentLm>(options, nn::ParameterOptions{.device = device}),
-                                     character_vocabulary, 64, batch, device);
+  TrainingStep step =
+      language_model(std::make_shared<nn::RecurrentLm>(char_lstm_options(), nn::ParameterOptions{.device = device}),
+                     character_vocabulary, 64, batch, device);
   step.optimizer->set_clip_norm(1.0);
   return step;
 }
@@ -132,6 +127,16 @@ TrainingStep whole_batch(const std::string& text, DeviceContext& device) {
 }
 
 }  // namespace
+
+std::shared_ptr<nn::Module> mlp_model(DeviceContext& device) {
+  return std::make_shared<nn::Sequential>(nn::Linear(784, 128, {.device = device}), nn::ReLU(),
+                                          nn::Linear(128, 64, {.device = device}), nn::ReLU(),
+                                          nn::Linear(64, 10, {.device = device}));
+}
+
+nn::RecurrentLmOptions char_lstm_options() {
+  return {.vocabulary = character_vocabulary, .width = 64, .hidden = 256, .layers = 2};
+}
 
 Tensor TrainingStep::record() const {
   const Tensor value = nn::accumulate({.parts = parts}, loss, x, y);
