@@ -3,6 +3,7 @@
 #include "heddle/autograd/rules.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/functions/nn/attention_rows.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
@@ -10,17 +11,12 @@ namespace {
 
 Tensor wide(const Tensor& x) { return x.dtype() == DType::f64 ? x : cast(x, DType::f32); }
 
-// The result's part of a value of the attention row's shape (the row itself, or its cotangent): (B, T, H, E).
-Tensor result_of(const Tensor& flat, const AttentionProblem& p) {
-  return reshape(slice(flat, 0, {0, p.results()}), Shape{p.batch, p.queries, p.heads, p.value_size});
-}
-
 class Rows {
  public:
   Rows(RuleCall& call) : call_(call), p(attention_problem(call.node)), inputs_(call.node.inputs) {
     // Only gradient rows read the logarithms, and those are not differentiated by them: they have no cotangent.
-    const Tensor logarithms = slice(call.out, 0, {p.results(), p.results() + p.logarithms()});
-    const Tensor g = result_of(call.g, p), delta = sum(wide(g) * wide(result_of(call.out, p)), {3});
+    const Tensor logarithms = attention_logarithms(call.out, p);
+    const Tensor g = attention_result(call.g, p), delta = sum(wide(g) * wide(attention_result(call.out, p)), {3});
     for (const Tensor& x : {permute(g, {0, 2, 1, 3}), logarithms, delta}) inputs_.push_back(x.node());
   }
 
@@ -54,14 +50,9 @@ void attention_rule(RuleCall& call) {
     call.result[0] = permute(queries, {0, 2, 1, 3});
   }
   if (call.wants(1) || call.wants(2)) {
-    const int64_t rows_of_keys = p.batch * p.keys * p.key_heads;
-    const Tensor both = rows.row(ops::attention_key_gradient_op, Shape{rows_of_keys * (p.size + p.value_size)}, t);
-    const auto piece = [&](int64_t first, int64_t size) {
-      const Tensor x = slice(both, 0, {first, first + rows_of_keys * size});
-      return permute(reshape(x, Shape{p.batch, p.keys, p.key_heads, size}), {0, 2, 1, 3});
-    };
-    if (call.wants(1)) call.result[1] = piece(0, p.size);
-    if (call.wants(2)) call.result[2] = piece(rows_of_keys * p.size, p.value_size);
+    const Tensor both = rows.row(ops::attention_key_gradient_op, attention_key_gradient_shape(p), t);
+    if (call.wants(1)) call.result[1] = attention_gradient_of_keys(both, p);
+    if (call.wants(2)) call.result[2] = attention_gradient_of_values(both, p);
   }
   if (p.bias >= 0 && call.wants(static_cast<size_t>(p.bias))) bias_rule(call, rows);
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/functions/nn/attention_rows.h"
 #include "heddle/core/graph/mesh_scope.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
@@ -75,9 +75,8 @@ class Block {
   // (B, T, H, E), and the logarithms of the rows' sums (B, H, T).
   std::pair<Tensor, Tensor> results() const {
     const Tensor packed(make_node(ops::attention_op, inputs_, attrs_, Shape{p_.results() + p_.logarithms()}, dtype_));
-    return {reshape(slice(packed, 0, {0, p_.results()}), Shape{p_.batch, p_.queries, p_.heads, p_.value_size}),
-            reshape(slice(packed, 0, {p_.results(), p_.results() + p_.logarithms()}),
-                    Shape{p_.batch, p_.heads, p_.queries})};
+    return {attention_result(packed, p_),
+            reshape(attention_logarithms(packed, p_), Shape{p_.batch, p_.heads, p_.queries})};
   }
 
   // Of q (B, H, T, D), k and v, whose part in the whole softmax the whole rows' logarithms say.
@@ -86,14 +85,10 @@ class Block {
     for (const Tensor& x : {g, reshape(logarithms, Shape{p_.logarithms()}), delta}) inputs.push_back(x.node());
     const Tensor queries(make_node(ops::attention_query_gradient_op, inputs, attrs_,
                                    Shape{p_.batch, p_.queries, p_.heads, p_.size}, dtype_));
-    const int64_t rows = p_.batch * p_.keys * p_.key_heads;
     const Tensor both(
-        make_node(ops::attention_key_gradient_op, inputs, attrs_, Shape{rows * (p_.size + p_.value_size)}, dtype_));
-    const auto piece = [&](int64_t first, int64_t size) {
-      const Tensor x = slice(both, 0, {first, first + rows * size});
-      return permute(reshape(x, Shape{p_.batch, p_.keys, p_.key_heads, size}), {0, 2, 1, 3});
-    };
-    return {permute(queries, {0, 2, 1, 3}), piece(0, p_.size), piece(rows * p_.size, p_.value_size)};
+        make_node(ops::attention_key_gradient_op, inputs, attrs_, attention_key_gradient_shape(p_), dtype_));
+    return {permute(queries, {0, 2, 1, 3}), attention_gradient_of_keys(both, p_),
+            attention_gradient_of_values(both, p_)};
   }
 
  private:
@@ -162,10 +157,6 @@ struct RingAttention {
   }
 };
 
-double scale_of(const ContextAttentionOptions& options, const Tensor& q) {
-  return options.scale.value_or(q.dim(3) == 0 ? 1.0 : 1 / std::sqrt(static_cast<double>(q.dim(3))));
-}
-
 }  // namespace
 
 Tensor ring_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AxisNames& axes,
@@ -174,7 +165,7 @@ Tensor ring_attention(const Tensor& q, const Tensor& k, const Tensor& v, const A
   check("ring_attention", q, k, v);
   const DType given = promote(promote(q.dtype(), k.dtype()), v.dtype());
   const DType wide = given == DType::f64 ? DType::f64 : DType::f32;
-  const RingAttention around{Ring("ring_attention", axes), scale_of(options, q), options.causal};
+  const RingAttention around{Ring("ring_attention", axes), attention_scale(options.scale, q), options.causal};
   const auto attend =
       custom_vjp([around](const Tensor& a, const Tensor& b, const Tensor& c) { return around.forward(a, b, c).first; },
                  [around](const Tensor& a, const Tensor& b, const Tensor& c) {
@@ -199,8 +190,8 @@ Tensor all_to_all_attention(const Tensor& q, const Tensor& k, const Tensor& v, c
     throw ShapeError(fmt::format("[all_to_all_attention] {} ranks do not divide {} query heads and {} key heads", ranks,
                                  q.dim(1), k.dim(1)));
   const auto of_heads = [&](const Tensor& x) { return distributed::all_to_all(x, axes, 1, 2); };
-  const Tensor result = scaled_dot_product_attention(of_heads(q), of_heads(k), of_heads(v),
-                                                     {.causal = options.causal, .scale = scale_of(options, q)});
+  const Tensor result = scaled_dot_product_attention(
+      of_heads(q), of_heads(k), of_heads(v), {.causal = options.causal, .scale = attention_scale(options.scale, q)});
   return distributed::all_to_all(result, axes, 2, 1);
 }
 

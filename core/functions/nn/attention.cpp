@@ -8,6 +8,7 @@
 #include "heddle/core/functions/build.h"
 #include "heddle/core/functions/math/cast.h"
 #include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/functions/nn/attention_rows.h"
 #include "heddle/core/functions/random/key.h"
 #include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/shape/pick.h"
@@ -132,7 +133,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   named.mask = options.key_mask.defined();
   named.lengths = options.key_lengths.defined();
   named.key = options.dropout > 0;
-  named.scale = options.scale.value_or(q.dim(3) == 0 ? 1.0 : 1 / std::sqrt(static_cast<double>(q.dim(3))));
+  named.scale = attention_scale(options.scale, q);
   named.drop = options.dropout;
   const Attrs attrs = named.packed();
   std::vector<Shape> shapes;
@@ -140,8 +141,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   const AttentionProblem p = attention_problem(attrs, shapes, t);
   const Tensor packed(make_node(ops::attention_op, std::move(inputs), attrs, Shape{p.results() + p.logarithms()}, t));
   // In memory the result is (B, T, H, E), so that joining the heads again is a view.
-  const Tensor result = permute(
-      reshape(slice(packed, 0, {0, p.results()}), Shape{p.batch, p.queries, p.heads, p.value_size}), {0, 2, 1, 3});
+  const Tensor result = permute(attention_result(packed, p), {0, 2, 1, 3});
   if (!options.key_lengths.defined() && options.dropout == 0) {
     // Without a number of its own the scale follows from q.
     note_composite("attention", result, {&q, &k, &v, &options.bias, &options.key_mask},
