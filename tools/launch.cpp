@@ -66,8 +66,7 @@ void check_devices(const Launch& launch) {
   if (launch.devices.size() != static_cast<size_t>(launch.ranks))
     throw ValueError(fmt::format("[launch] --devices names {} for {} ranks; it needs one for each",
                                  launch.devices.size(), launch.ranks));
-  const auto names_one = [](const std::string& word) { return word == "--device" || word.starts_with("--device="); };
-  if (std::any_of(launch.command.begin(), launch.command.end(), names_one))
+  if (names_option(launch.command, "--device"))
     throw ValueError("[launch] --devices names the devices of the ranks, and --device another one for all");
 }
 

@@ -13,11 +13,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool names(const Words& command, std::string_view option) {
-  return std::ranges::any_of(
-      command, [&](const std::string& word) { return word == option || word.starts_with(fmt::format("{}=", option)); });
-}
-
 // Of train; empty where it is not given.
 std::string folder_of(const Words& command) {
   constexpr std::string_view option = "--out", equals = "--out=";
@@ -31,6 +26,11 @@ std::string folder_of(const Words& command) {
 
 }  // namespace
 
+bool names_option(const Words& command, std::string_view option) {
+  return std::ranges::any_of(
+      command, [&](const std::string& word) { return word == option || word.starts_with(fmt::format("{}=", option)); });
+}
+
 void check_restarts(const Restarts& restarts, const Words& command) {
   if (restarts.left < 0)
     throw ValueError(fmt::format("[launch] --restarts is {}; it must be at least 0", restarts.left));
@@ -39,12 +39,12 @@ void check_restarts(const Restarts& restarts, const Words& command) {
   if (restarts.left == 0) return;
   if (command.front() == "train" && folder_of(command).empty())
     throw ValueError("[launch] --restarts needs --out of train: the folder whose checkpoints it goes on from");
-  if (restarts.fewer_ranks && names(command, "--mesh"))
+  if (restarts.fewer_ranks && names_option(command, "--mesh"))
     throw ValueError("[launch] --fewer-ranks with --mesh: fewer ranks are another mesh; leave --mesh out");
 }
 
 Words command_that_goes_on(Words command) {
-  if (command.front() == "train" && train::RunFolder::exists(folder_of(command)) && !names(command, "--resume"))
+  if (command.front() == "train" && train::RunFolder::exists(folder_of(command)) && !names_option(command, "--resume"))
     command.emplace_back("--resume");
   return command;
 }

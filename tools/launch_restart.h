@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heddle::tools {
@@ -14,6 +15,8 @@ struct Restarts {
   bool fewer_ranks = false;  // without the rank that was killed
 };
 
+// Whether it stands in the command, as --option VALUE or --option=VALUE.
+bool names_option(const std::vector<std::string>& command, std::string_view option);
 // ValueError where the command cannot be begun again.
 void check_restarts(const Restarts& restarts, const std::vector<std::string>& command);
 // The command that goes on with the run that `command` began. A run that left nothing begins again.

@@ -1,6 +1,5 @@
 #include "heddle/train/compressed_step.h"
 
-#include <span>
 #include <utility>
 
 #include "heddle/core/base/error.h"
@@ -102,17 +101,14 @@ Wishes CompressedStep::submit(const Tensors& part, int64_t keeping, const Wishes
   Tensors lists = compiled_part_(part);
   if (meanwhile) meanwhile();
   std::vector<float> rest = floats_of(lists.front());
-  const size_t averaged = rest.size();
-  rest.resize(averaged + Wishes::count);
-  mine.write(std::span(rest).subspan(averaged));
+  mine.append_to(rest);
   const distributed::Ticket rest_sum = replicas_.begin_sum(rest);
   const std::vector<Route> routes = compression_->routes();
   Tensors brought = exchanged(routes.front(), {lists.begin() + 1, lists.end()});
   for (size_t round = 1; round < routes.size(); ++round)
     brought = exchanged(routes[round], compiled_rounds_[round - 1](brought));
   replicas_.wait(rest_sum);
-  const Wishes all = Wishes::read(std::span(rest).subspan(averaged));
-  rest.resize(averaged);
+  const Wishes all = Wishes::take_from(rest);
   brought.insert(brought.begin(), uploaded(rest, device_));
   compiled_update_(brought, keeping);
   eval_pending();

@@ -31,6 +31,10 @@ std::vector<Tensor> read_rest(ListReader& reader, const nn::Module& model, size_
   return found;
 }
 
+Tensor kept_zeros(const Shape& shape, DeviceContext& device) {
+  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel())), shape, &device);
+}
+
 std::vector<float> floats_of(const Tensor& list) {
   const std::vector<uint8_t> bytes = list.to_bytes();
   std::vector<float> values(bytes.size() / sizeof(float));

@@ -33,6 +33,9 @@ class ListReader {
 // Buffers become the next values of the list; gives so many scalars behind them.
 std::vector<Tensor> read_rest(ListReader& reader, const nn::Module& model, size_t scalars);
 
+// f32 zeros that stay where they are: uploaded, not recorded, so that the first step has the structure of later ones.
+Tensor kept_zeros(const Shape& shape, DeviceContext& device);
+
 // A list's values on the host, and back: f32 (n). Waits for the device.
 std::vector<float> floats_of(const Tensor& list);
 Tensor uploaded(const std::vector<float>& values, DeviceContext& device);

@@ -1,7 +1,9 @@
 #include "heddle/train/rank_pace.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "heddle/core/base/median.h"
 #include "heddle/core/base/seconds_since.h"
 
 namespace heddle::train {
@@ -12,9 +14,7 @@ constexpr int enough = 2;     // windows
 
 double median_of_others(std::vector<double> seconds, size_t rank) {
   seconds.erase(seconds.begin() + static_cast<std::ptrdiff_t>(rank));
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  return median(std::move(seconds));
 }
 
 }  // namespace

@@ -21,12 +21,6 @@ using Json = nlohmann::ordered_json;
   throw IoError(fmt::format("[run] {}: cannot {}: {}", path, doing, std::strerror(errno)));
 }
 
-bool holds_run(const fs::path& folder) {
-  std::error_code code;
-  return fs::exists(folder / "config.toml", code) || fs::exists(folder / "metrics.jsonl", code) ||
-         fs::exists(folder / "checkpoints", code);
-}
-
 int open_or_fail(const std::string& path, FileAccess access) {
   const int descriptor = open_file(path, access);
   if (descriptor < 0) fail(path, "open it");
@@ -53,11 +47,15 @@ std::optional<nlohmann::json> earlier_environment(const std::string& path) {
 
 }  // namespace
 
-bool RunFolder::exists(const std::string& folder) { return holds_run(folder); }
+bool RunFolder::exists(const std::string& folder) {
+  std::error_code code;
+  return fs::exists(fs::path(folder) / "config.toml", code) || fs::exists(fs::path(folder) / "metrics.jsonl", code) ||
+         fs::exists(fs::path(folder) / "checkpoints", code);
+}
 
 RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
-  if (resume && !holds_run(path)) throw ValueError(fmt::format("[run] {}: holds no run to go on with", path));
-  if (!resume && holds_run(path))
+  if (resume && !exists(path)) throw ValueError(fmt::format("[run] {}: holds no run to go on with", path));
+  if (!resume && exists(path))
     throw ValueError(fmt::format("[run] {}: holds a run; --resume goes on with it, --out names another folder", path));
   require_writable_folder(path);
   lock();

@@ -202,13 +202,9 @@ Wishes ShardedStep::average_rest(std::vector<float>& rest, const Wishes& mine) {
   if (in_parts && optimizers_.takes_norm()) norm_ = norm_of_own();
   rest.push_back(optimizers_.takes_norm() && !in_parts ? squares_of({own_.data(), owned}, optimizers_.clip_value())
                                                        : 0);
-  const size_t averaged = rest.size();
-  rest.resize(averaged + Wishes::count);
-  mine.write(std::span(rest).subspan(averaged));
+  mine.append_to(rest);
   replicas_.sum(rest);
-  const Wishes all = Wishes::read(std::span(rest).subspan(averaged));
-  rest.resize(averaged);
-  return all;
+  return Wishes::take_from(rest);
 }
 
 // A bucket's list, in which the rank's own part is filled in.

@@ -38,7 +38,6 @@ std::vector<size_t> SharedGradients::with_gradient() const {
   return found;
 }
 
-// Uploaded, not recorded as zeros: they stay where they are.
 void SharedGradients::make_lists(size_t scalars) {
   const std::vector<Tensor> parameters = model_.parameters();
   const std::vector<size_t> wanted = with_gradient();
@@ -56,8 +55,7 @@ void SharedGradients::make_lists(size_t scalars) {
     sizes.back() += parameters[i].numel();
   }
   sizes.back() += numbers_of(floating_buffers(model_)) + static_cast<int64_t>(scalars) + spare;
-  for (const int64_t size : sizes)
-    lists_.push_back(Tensor::from_vector(std::vector<float>(static_cast<size_t>(size)), Shape{size}, &device_));
+  for (const int64_t size : sizes) lists_.push_back(kept_zeros(Shape{size}, device_));
   scalars_ = scalars;
 }
 

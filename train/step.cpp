@@ -8,15 +8,13 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/nn/accumulate.h"
+#include "heddle/train/flat_list.h"
 #include "heddle/train/not_finite.h"
 
 namespace heddle::train {
 namespace {
 
-// Uploaded, not recorded as zeros: the first step then has the structure of the later ones.
-Tensor empty_list(DeviceContext& device) {
-  return Tensor::from_vector(std::vector<float>(TrainingStep::window), Shape{TrainingStep::window}, &device);
-}
+Tensor empty_list(DeviceContext& device) { return kept_zeros(Shape{TrainingStep::window}, device); }
 
 std::vector<float> first_of(const Tensor& list, int64_t count) {
   std::vector<float> values = list.to_vector<float>();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace heddle::train {
 
@@ -19,6 +20,16 @@ struct Wishes {
   }
   static Wishes read(std::span<const float> sums) {
     return {.stop = sums[0] > 0, .interrupt = sums[1] > 0, .look = sums[2] > 0};
+  }
+  // The same at the end of a list that grows by them, and is what it was when they are taken.
+  void append_to(std::vector<float>& list) const {
+    list.resize(list.size() + count);
+    write(std::span(list).last(count));
+  }
+  static Wishes take_from(std::vector<float>& list) {
+    const Wishes all = read(std::span(list).last(count));
+    list.resize(list.size() - count);
+    return all;
   }
 };
 

@@ -24,9 +24,4 @@ std::vector<Tensor> parted(const Tensor& list, const std::vector<Shape>& shapes)
   return tensors;
 }
 
-// Uploaded, not recorded as zeros: it is storage from the beginning on.
-Tensor kept_zeros(const Shape& shape, DeviceContext& device) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel())), shape, &device);
-}
-
 }  // namespace heddle::train

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "heddle/core/device/context.h"
 #include "heddle/core/graph/tensor.h"
 
 namespace heddle::train {
@@ -14,8 +13,5 @@ std::vector<Shape> shapes_of(const std::vector<Tensor>& tensors);
 Tensor joined(const std::vector<Tensor>& tensors);
 // f32: tensors of these shapes, from the beginning of the list on.
 std::vector<Tensor> parted(const Tensor& list, const std::vector<Shape>& shapes);
-
-// A tensor of zeros that stays where it is.
-Tensor kept_zeros(const Shape& shape, DeviceContext& device);
 
 }  // namespace heddle::train

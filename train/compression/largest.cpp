@@ -4,6 +4,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/train/compression/compression.h"
 #include "heddle/train/compression/flat_parts.h"
+#include "heddle/train/flat_list.h"
 
 namespace heddle::train {
 namespace {

@@ -4,6 +4,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/train/compression/compression.h"
 #include "heddle/train/compression/flat_parts.h"
+#include "heddle/train/flat_list.h"
 
 namespace heddle::train {
 namespace {
@@ -58,16 +59,14 @@ class LowRank final : public Compression {
     int64_t count() const { return static_cast<int64_t>(members.size()); }
   };
 
-  std::vector<Shape> left_shapes() const {
+  // Of a factor whose length that member of the size is.
+  std::vector<Shape> factor_shapes(int64_t Size::*length) const {
     std::vector<Shape> shapes;
-    for (const Group& group : groups_) shapes.push_back(Shape{group.count(), group.size.rows, rank_});
+    for (const Group& group : groups_) shapes.push_back(Shape{group.count(), group.size.*length, rank_});
     return shapes;
   }
-  std::vector<Shape> right_shapes() const {
-    std::vector<Shape> shapes;
-    for (const Group& group : groups_) shapes.push_back(Shape{group.count(), group.size.columns, rank_});
-    return shapes;
-  }
+  std::vector<Shape> left_shapes() const { return factor_shapes(&Size::rows); }
+  std::vector<Shape> right_shapes() const { return factor_shapes(&Size::columns); }
 
   void make_groups(const std::vector<Tensor>& gradients) {
     shapes_ = shapes_of(gradients);
