@@ -186,11 +186,7 @@ std::unique_ptr<Task> wide_task(DeviceContext& device) {
 
 class CompressedTraining : public CompressionTest {
  protected:
-  void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "ranks are processes; as threads they share one random generator";
-#endif
-  }
+  void SetUp() override { skip_under_thread_sanitizer(); }
 };
 
 TEST_P(CompressedTraining, LossesStayNearAndRanksAreTheSameBits) {

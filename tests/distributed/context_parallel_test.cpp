@@ -15,6 +15,7 @@
 #include "heddle/distributed/collectives.h"
 #include "heddle/distributed/shard_map.h"
 #include "tests/distributed/ranks_by_hand.h"
+#include "tests/distributed/values_test.h"
 #include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
@@ -39,19 +40,8 @@ constexpr auto whole = [](const Tensor& q, const Tensor& k, const Tensor& v, boo
   return scaled_dot_product_attention(q, k, v, {.causal = causal});
 };
 
-class ContextParallel : public testing::TestWithParam<std::string> {
+class ContextParallel : public distributed::test::ValuesTest {
  protected:
-  DeviceContext& device() const { return heddle::device(GetParam()); }
-  DType dtype() const { return GetParam() == "reference:0" ? DType::f64 : DType::f32; }
-  Tensor numbers(const Shape& shape, uint32_t seed) const { return drawn(shape, seed, dtype(), device()); }
-
-  void expect_same(const Tensor& got, const Tensor& expected, const std::string& what) const {
-    ASSERT_EQ(got.shape(), expected.shape()) << what;
-    const std::vector<double> a = got.to_doubles(), b = expected.to_doubles();
-    const double near = GetParam() == "reference:0" ? 1e-10 : 1e-5;
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], near * (1 + std::abs(b[i]))) << what << " at " << i;
-  }
-
   // The result, and gradients of q, k and v.
   template <class F>
   static List with_gradients(const F& attend, bool causal, const List& in) {

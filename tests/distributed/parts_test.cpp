@@ -12,6 +12,7 @@
 #include "heddle/train/batch_parts.h"
 #include "heddle/train/exact_squares.h"
 #include "heddle/train/part_sum.h"
+#include "tests/distributed/layers_task.h"
 #include "tests/distributed/train_ranks.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
@@ -136,23 +137,16 @@ TEST(BatchParts, ChanceIsThatOfThePartsPlace) {
 // ---- training
 
 // With all that depends on who computes what: masks, statistics of batches, their running averages.
-class ChanceTask final : public Task {
+class ChanceTask final : public NetworkTask {
  public:
-  explicit ChanceTask(DeviceContext& device) : small_(1, 0, device), model_(made(device)) {}
-  nn::Module& model() override { return model_; }
-  const TrainingData& training() const override { return small_.training(); }
-  Tensor loss(const std::vector<Tensor>& batch) override { return cross_entropy(model_(batch.at(0)), batch.at(1)); }
-  Evaluation evaluate(int64_t) override { return {.split = "validation", .loss = 1, .examples = 1}; }
-  Metadata metadata() const override { return {}; }
-
- private:
-  static nn::Sequential made(DeviceContext& device) {
-    manual_seed(1);
-    return nn::Sequential{nn::Linear(5, 19, {.device = device}), nn::BatchNorm(19, {.device = device}), nn::Tanh(),
-                          nn::Dropout(0.3), nn::Linear(19, 3, {.device = device})};
-  }
-  SmallTask small_;
-  nn::Sequential model_;
+  explicit ChanceTask(DeviceContext& device)
+      : NetworkTask(device, [&](nn::Sequential& model) {
+          model.append(nn::Linear(5, 19, {.device = device}));
+          model.append(nn::BatchNorm(19, {.device = device}));
+          model.append(nn::Tanh());
+          model.append(nn::Dropout(0.3));
+          model.append(nn::Linear(19, 3, {.device = device}));
+        }) {}
 };
 
 Config in_four(const std::string& sharding = "none") {
@@ -171,14 +165,8 @@ std::string buffers_of(const Trainer& trainer) {
   return text;
 }
 
-class PartsTraining : public testing::TestWithParam<std::string> {
+class PartsTraining : public TrainsOnRanks {
  protected:
-  void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "ranks are processes; as threads they share one random generator";
-#endif
-  }
-  static Names on(size_t ranks) { return Names(ranks, GetParam()); }
   static RunsOfRanks with_chance(std::string* buffers = nullptr) {
     return {.make = [](DeviceContext& d) { return std::make_unique<ChanceTask>(d); },
             .after =

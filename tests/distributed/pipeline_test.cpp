@@ -15,6 +15,7 @@
 #include "heddle/core/functions/functions.h"
 #include "tests/distributed/rank_threads.h"
 #include "tests/distributed/ranks_by_hand.h"
+#include "tests/distributed/values_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -58,17 +59,8 @@ struct Layers {
   List weights, shifts, inputs, targets;
 };
 
-class PipelineTest : public testing::TestWithParam<std::string> {
+class PipelineTest : public distributed::test::ValuesTest {
  protected:
-  DeviceContext& device() const { return heddle::device(GetParam()); }
-  DType dtype() const { return GetParam() == "reference:0" ? DType::f64 : DType::f32; }
-  void expect_same(const Tensor& got, const Tensor& expected) const {
-    const std::vector<double> a = got.to_doubles(), b = expected.to_doubles();
-    ASSERT_EQ(a.size(), b.size());
-    const double near = GetParam() == "reference:0" ? 1e-10 : 1e-5;
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], near * (1 + std::abs(b[i]))) << i;
-  }
-
   std::vector<Pipeline::Step> run(PipelineSchedule schedule, int stages, int64_t chunks) {
     const Layers layers(stages * chunks, dtype(), device());
     std::vector<Pipeline::Step> steps(static_cast<size_t>(stages));
@@ -102,8 +94,8 @@ class PipelineTest : public testing::TestWithParam<std::string> {
       const Pipeline::Step& step = steps[i % static_cast<size_t>(stages)];
       ASSERT_EQ(step.gradients.size(), static_cast<size_t>(chunks));
       const List& got = step.gradients[i / static_cast<size_t>(stages)];
-      expect_same(got[0], expected[i]);
-      expect_same(got[1], expected[layers.weights.size() + i]);
+      expect_same(got[0], expected[i], "weight");
+      expect_same(got[1], expected[layers.weights.size() + i], "shift");
     }
     for (const Pipeline::Step& step : steps) {
       EXPECT_NEAR(step.loss, loss.to_doubles()[0], 1e-6);

@@ -84,14 +84,7 @@ TEST(Replicas, MeshesThatRanksDoNotMakeUpAreRefused) {
 
 // ---- training
 
-class SharedTraining : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "ranks are processes; as threads they share one random generator";
-#endif
-  }
-};
+class SharedTraining : public TrainsOnRanks {};
 
 // Also where the batch does not divide: each rank counts by its examples.
 TEST_P(SharedTraining, LossesAreThoseOfOneProcess) {

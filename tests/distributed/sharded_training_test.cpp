@@ -33,15 +33,7 @@ Config sharded(Config c, const std::string& sharding) {
   return c;
 }
 
-class ShardedTraining : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "ranks are processes; as threads they share one random generator";
-#endif
-  }
-  static Names on(size_t ranks) { return Names(ranks, GetParam()); }
-};
+class ShardedTraining : public TrainsOnRanks {};
 
 void expect_same(const std::vector<Ran>& ranks) {
   for (const Ran& rank : ranks) {

@@ -14,6 +14,7 @@
 #include "heddle/nn/layers.h"
 #include "heddle/nn/optim.h"
 #include "tests/distributed/ranks_by_hand.h"
+#include "tests/distributed/values_test.h"
 #include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
@@ -28,19 +29,7 @@ using distributed::test::drawn;
 using distributed::test::List;
 using tests::expect_error;
 
-class TensorParallel : public testing::TestWithParam<std::string> {
- protected:
-  DeviceContext& device() const { return heddle::device(GetParam()); }
-  DType dtype() const { return GetParam() == "reference:0" ? DType::f64 : DType::f32; }
-  Tensor numbers(const Shape& shape, uint32_t seed) const { return drawn(shape, seed, dtype(), device()); }
-
-  void expect_same(const Tensor& got, const Tensor& expected, const char* what) const {
-    ASSERT_EQ(got.shape(), expected.shape()) << what;
-    const std::vector<double> a = got.to_doubles(), b = expected.to_doubles();
-    const double near = GetParam() == "reference:0" ? 1e-10 : 1e-5;
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], near * (1 + std::abs(b[i]))) << what << " at " << i;
-  }
-};
+class TensorParallel : public distributed::test::ValuesTest {};
 
 TEST_P(TensorParallel, AnMlpIsTheWholeOne) {
   const Mesh mesh({{"dp", 2}, {"tp", 2}}, 4);
