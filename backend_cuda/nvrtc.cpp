@@ -136,10 +136,10 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   // `arch` is "compute_80" (PTX) or "sm_80" (machine code). No --use_fast_math: NaN and infinity keep their meaning.
-  void compile(const std::string& arch, bool report = false) {
+  void compile(const std::string& arch, const std::vector<const char*>& more = {}) {
     std::string option = "--gpu-architecture=" + arch;
     std::vector<const char*> options = {option.c_str(), "--std=c++17"};
-    if (report) options.push_back("--ptxas-options=-v");
+    options.insert(options.end(), more.begin(), more.end());
     if (with_lines()) options.push_back("--generate-line-info");
     nvrtcResult result = nvrtc().CompileProgram(program_, static_cast<int>(options.size()), options.data());
     if (result == NVRTC_SUCCESS) return;
@@ -224,23 +224,45 @@ int reported(const std::string& log, std::string_view unit, int absent) {
   return first == at ? absent : std::stoi(log.substr(first, at - first));
 }
 
-}  // namespace
-
-KernelResources kernel_resources(const std::string& text, const std::string& name, int sm) {
+KernelResources assemble(const std::string& text, const std::string& name, int sm,
+                         const std::vector<const char*>& more, std::string& log) {
   Program program(text, name);
-  program.compile("sm_" + architecture_name(sm), true);
-  const std::string log = program.log();
+  std::vector<const char*> options = {"--ptxas-options=-v"};
+  options.insert(options.end(), more.begin(), more.end());
+  program.compile("sm_" + architecture_name(sm), options);
+  log = program.log();
   KernelResources r;
   r.registers = reported(log, " registers", -1);
   r.shared_bytes = reported(log, " bytes smem", 0);
   r.stack_bytes = reported(log, " bytes stack frame", -1);
   r.spill_stores = reported(log, " bytes spill stores", -1);
   r.spill_loads = reported(log, " bytes spill loads", -1);
+  r.code = program.cubin();
+  return r;
+}
+
+// Numbers are -1 that `log`, the assembler's report, lacks. The assembler spills a few registers where that
+// lets more groups stay on a compute unit; such a kernel gets the registers that it needs, for one group at least.
+KernelResources machine_code(const std::string& text, const std::string& name, int sm, std::string& log) {
+  KernelResources r = assemble(text, name, sm, {}, log);
+  const bool by_choice = text.find(" HK_RESIDENT)") != std::string::npos;
+  if (!by_choice || r.spill_stores + r.spill_loads <= 0) return r;
+  std::string roomy_log;
+  KernelResources roomy = assemble(text, name, sm, {"--define-macro=HK_RESIDENT=,1"}, roomy_log);
+  if (roomy.spill_stores + roomy.spill_loads >= r.spill_stores + r.spill_loads) return r;
+  log = std::move(roomy_log);
+  return roomy;
+}
+
+}  // namespace
+
+KernelResources kernel_resources(const std::string& text, const std::string& name, int sm) {
+  std::string log;
+  const KernelResources r = machine_code(text, name, sm, log);
   if (r.registers < 0 || r.stack_bytes < 0 || r.spill_stores < 0 || r.spill_loads < 0) {
     throw DeviceError(
         fmt::format("[cuda] NVRTC {} reports no registers and spills of kernel {}: '{}'", nvrtc_version(), name, log));
   }
-  r.code = program.cubin();
   return r;
 }
 
@@ -254,9 +276,8 @@ std::string compile_module(const std::string& text, const std::string& name, int
   }
   int arch = *std::prev(above);
   if (arch != sm) return compile_ptx(text, name, arch);
-  Program program(text, name);
-  program.compile("sm_" + architecture_name(sm));
-  return program.cubin();
+  std::string log;
+  return machine_code(text, name, sm, log).code;
 }
 
 }  // namespace heddle::cuda

@@ -14,6 +14,9 @@ typedef uint INDEX;
 #define AS_FLOAT(x) __uint_as_float(x)
 #define AS_UINT(x) __float_as_uint(x)
 #define PRECISE
+#ifndef HK_RESIDENT  // ", 1" where the compiler is to leave a lane the registers that it needs (backend_cuda/nvrtc.cpp)
+#define HK_RESIDENT
+#endif
 #define UNROLL _Pragma("unroll")
 #define ARRAY(T, name, count) T name[count]
 #define VLOOP

@@ -278,7 +278,7 @@ struct Printer {
       const uint32_t count = s.group[0] * s.group[1] * s.group[2];
       const std::string resident = value_of(s, resident_define, "0");
       out += fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) heddle_kernel({}) {{\n", count,
-                         resident == "0" ? "" : ", " + resident, arguments);
+                         resident == "0" ? " HK_RESIDENT" : ", " + resident, arguments);
       const std::string qualifier = fmt::format("__shared__ __align__({}) ", swizzled_ ? 1024 : 16);
       shared_bytes(s) > static_shared_bytes ? dynamic_shared(qualifier) : shared("  " + qualifier, "");
     }
