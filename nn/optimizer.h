@@ -113,10 +113,10 @@ class Optimizer {
   void keep_shards(const std::vector<Shard>& shards);
   const std::vector<Shard>& shards() const { return shards_; }
   // Records the update of shards; parameters stay as they are. `gradients`: by shard, its elements (count) or, of a
-  // whole parameter, its shape; one that is undefined leaves its shard out. `norm`: of all gradients of all shards
-  // everywhere, f32 of rank 0, still with the loss's scale; may be undefined without a norm to clip at and a loss
-  // scale. Gives the new elements in the shape of the gradient; undefined for what was left out. ValueError for another
-  // number of gradients.
+  // whole parameter, its shape; an undefined one leaves its shard out. Behind all of them may stand the shards'
+  // elements themselves, where parameters do not have them. `norm`: of all gradients of all shards everywhere, f32 of
+  // rank 0, still with the loss's scale; may be undefined without a norm to clip at and a loss scale. Gives the new
+  // elements in the shape of the gradient; undefined for what was left out. ValueError for another number of gradients.
   std::vector<Tensor> update_shards(const std::vector<Tensor>& gradients, const Tensor& norm = {},
                                     Caller caller = Caller::current());
 

@@ -53,10 +53,12 @@ std::vector<Tensor> Optimizer::update_shards(const std::vector<Tensor>& gradient
   const CallerScope scope(caller);
   const NoGradScope no_grad;
   const AutocastScope autocast = AutocastScope::off();
-  if (!keeps_shards_ || gradients.size() != slots_.size())
+  const size_t count = slots_.size();
+  const bool with_elements = count > 0 && gradients.size() == 2 * count;
+  if (!keeps_shards_ || (gradients.size() != count && !with_elements))
     throw ValueError(fmt::format("[{}] {} gradients for {} shards", name_, gradients.size(), shards_.size()));
   std::vector<Slot*> slots;
-  for (size_t i = 0; i < slots_.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     if (gradients[i].defined()) slots.push_back(&slots_[i]);
   }
   make_states(slots);
@@ -66,11 +68,11 @@ std::vector<Tensor> Optimizer::update_shards(const std::vector<Tensor>& gradient
     take_norm(norm);
   }
   count_step(slots);
-  std::vector<Tensor> updated(gradients.size());
+  std::vector<Tensor> updated(count);
   for (Slot* slot : slots) {
     const auto place = static_cast<size_t>(slot - slots_.data());
-    const Tensor elements = elements_of(*slot);
-    record_update(*slot, elements, reshape(gradients[place], elements.shape()));
+    const Tensor now = with_elements ? reshape(gradients[count + place], shape_of(*slot)) : elements_of(*slot);
+    record_update(*slot, now, reshape(gradients[place], now.shape()));
     updated[place] = std::exchange(slot->updated, {});
   }
   end_update();

@@ -123,7 +123,7 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
         ranks->bytes_sent() / static_cast<uint64_t>(std::max<int64_t>(1, t.step() - t.first_step()));
     event["communication_hidden"] = r.communication_hidden;
     for (const double seconds : r.rank_seconds) event["rank_step_ms"].push_back(seconds * 1e3);
-    event["parameters_sha256"] = parameters_sha256(t.task().model());
+    event["parameters_sha256"] = t.weights_sha256();
   }
   if (t.config().checkpoint.use_best) event["model_step"] = t.model_step();
   if (!t.checkpoint_path().empty()) event["checkpoint"] = t.checkpoint_path();

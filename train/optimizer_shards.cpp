@@ -84,7 +84,8 @@ Tensor Optimizers::together_scale(const Tensor& norm) const {
   return clamp(clip_norm_ / (norm + 1e-6), std::nullopt, 1.0);
 }
 
-std::vector<Tensor> Optimizers::update_shards(std::vector<Tensor> gradients, const Tensor& norm) {
+std::vector<Tensor> Optimizers::update_shards(std::vector<Tensor> gradients, const Tensor& norm,
+                                              const std::vector<Tensor>& elements) {
   const NoGradScope no_grad;
   const bool together = all_.size() > 1 && clip_norm_ > 0;  // one scale for several optimizers, which know of no limit
   const Tensor scale = together ? together_scale(norm) : Tensor();
@@ -97,6 +98,7 @@ std::vector<Tensor> Optimizers::update_shards(std::vector<Tensor> gradients, con
   for (size_t k = 0; k < all_.size(); ++k) {
     std::vector<Tensor> own;
     for (const size_t i : shard_places_[k]) own.push_back(gradients[i]);
+    for (const size_t i : elements.empty() ? std::vector<size_t>() : shard_places_[k]) own.push_back(elements[i]);
     const std::vector<Tensor> made = all_[k]->update_shards(own, norm);
     for (size_t i = 0; i < made.size(); ++i) updated[shard_places_[k][i]] = made[i];
   }

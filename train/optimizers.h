@@ -47,7 +47,9 @@ class Optimizers {
   void keep_shards(const std::vector<nn::Shard>& shards);
   bool keeps_shards() const { return keeps_shards_; }
   // Clips and updates by gradients of the shards, whose norm before clip_norm is `norm`; gives their new elements.
-  std::vector<Tensor> update_shards(std::vector<Tensor> gradients, const Tensor& norm);
+  // `elements`: of nn::Optimizer::update_shards().
+  std::vector<Tensor> update_shards(std::vector<Tensor> gradients, const Tensor& norm,
+                                    const std::vector<Tensor>& elements = {});
   // Whether the norm of all gradients is asked for.
   bool takes_norm() const { return clip_norm_ > 0 || scale_.has_value(); }
   double clip_value() const { return clip_value_; }  // 0: none

@@ -83,9 +83,10 @@ struct Reader {
 
 Checkpoint checkpoint_of(const RunState& state, const Config& config, const Place& place) {
   TensorMap tensors;
-  add_with_prefix(tensors, model_prefix, state.task.model().state_dict());
+  add_with_prefix(tensors, model_prefix, state.whole ? state.whole->model : state.task.model().state_dict());
   add_with_prefix(tensors, optimizer_prefix, state.optimizers.state_dict());
   if (state.average != nullptr) add_with_prefix(tensors, average_prefix, state.average->state_dict());
+  if (state.whole != nullptr) add_with_prefix(tensors, average_prefix, state.whole->average);
   Metadata metadata = state.task.metadata();
   metadata.merge(identity(state, config));
   metadata["config"] = config.str();
@@ -126,6 +127,8 @@ Place restore(const Checkpoint& file, const std::string& path, const RunState& s
 }
 
 void restore_weights(const Checkpoint& file, const RunState& state) {
+  if (state.shared != nullptr)
+    return state.shared->load(with_prefix(file.tensors, model_prefix), with_prefix(file.tensors, average_prefix));
   state.task.model().load_state_dict(with_prefix(file.tensors, model_prefix));
   if (state.average != nullptr) state.average->load_state_dict(with_prefix(file.tensors, average_prefix));
 }

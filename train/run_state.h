@@ -15,6 +15,7 @@
 #include "heddle/train/checkpoint.h"
 #include "heddle/train/config.h"
 #include "heddle/train/optimizers.h"
+#include "heddle/train/sharded_parameters.h"
 #include "heddle/train/task.h"
 
 namespace heddle::train {
@@ -25,6 +26,8 @@ struct RunState {
   nn::ExponentialAverage* average;  // may be null
   nn::Plateau* plateau;             // may be null
   const std::vector<std::shared_ptr<Callback>>& callbacks;
+  ShardedParameters* shared = nullptr;     // who has the model's parameters, if not the model
+  const WholeParameters* whole = nullptr;  // what checkpoint_of() says of them then
 };
 
 // Where a run is: updates done, and the next batch where the data is a stream (of other data it follows from the step).

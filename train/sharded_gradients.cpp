@@ -50,14 +50,26 @@ std::vector<Tensor> ShardedGradients::unpack_rest(const Tensor& rest, size_t mor
   return read_rest(reader, model_, scalars_ + more);
 }
 
-Tensor ShardedGradients::pack_shards(const std::vector<Tensor>& updated) const {
+std::vector<Tensor> ShardedGradients::elements(const Tensor& own) const {
+  const NoGradScope no_grad;
+  const std::vector<Tensor> parameters = model_.parameters();
+  ListReader reader(own);
+  std::vector<Tensor> found;
+  for (const nn::Shard& shard : shards_)
+    found.push_back(reader.next(Shape{shard.end - shard.begin}, parameters[shard.parameter].dtype()));
+  return found;
+}
+
+Tensor ShardedGradients::pack_shards(const std::vector<Tensor>& updated, const std::vector<Tensor>& elements) const {
   const NoGradScope no_grad;
   const std::vector<Tensor> parameters = model_.parameters();
   std::vector<Tensor> parts;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const nn::Shard& shard = shards_[i];
-    parts.push_back(updated[i].defined() ? flat(updated[i])
-                                         : slice(flat(parameters[shard.parameter]), 0, {shard.begin, shard.end}));
+    if (updated[i].defined() || !elements.empty())
+      parts.push_back(flat(updated[i].defined() ? updated[i] : elements[i]));
+    else
+      parts.push_back(slice(flat(parameters[shard.parameter]), 0, {shard.begin, shard.end}));
   }
   return parts.empty() ? zeros(Shape{1}, DType::f32, &parameters.front().device()) : concat(parts, 0);
 }

@@ -29,9 +29,11 @@ class ShardedGradients {
   // Buffers become those of the last list; gives the scalars, and one for each of the `more` values behind them.
   std::vector<Tensor> unpack_rest(const Tensor& rest, size_t more) const;
 
-  // The rank's parts of all buckets: `updated`, by shard, or what the parameter has where it is undefined. (1) where it
-  // owns nothing.
-  Tensor pack_shards(const std::vector<Tensor>& updated) const;
+  // By shard, of a list of the rank's elements: what the parameters have.
+  std::vector<Tensor> elements(const Tensor& own) const;
+  // The rank's parts of all buckets: `updated`, by shard, or, where it is undefined, what stands in `elements`, or in
+  // the parameter where these are empty. (1) where it owns nothing.
+  Tensor pack_shards(const std::vector<Tensor>& updated, const std::vector<Tensor>& elements = {}) const;
   // Parameters become those of a bucket's list.
   void unpack_bucket(size_t bucket, const Tensor& list) const;
 

@@ -19,8 +19,8 @@
 namespace heddle::train {
 namespace {
 
-// Of stage 2: large enough that a link's latency and a submission do not count, and a small part of the model, since
-// two are on the device.
+// Of stages 2 and 3: large enough that a link's latency and a submission do not count, and a small part of the model,
+// since two are on the device.
 constexpr int64_t least_bucket_bytes = 256 << 10, most_bucket_bytes = 16 << 20, buckets_of_model = 32;
 
 int64_t bucket_elements(const std::vector<int64_t>& elements) {
@@ -33,7 +33,7 @@ ShardLayout layout_of(const nn::Module& model, const Optimizers& optimizers, con
   if (config.log.histograms_every > 0)
     throw ValueError("[train] --histograms-every with --sharding: no rank has all gradients");
   const std::vector<int64_t> elements = elements_to_own(model);
-  const int64_t bucket = config.training.sharding == "zero2" ? bucket_elements(elements) : 0;
+  const int64_t bucket = config.training.sharding == "zero1" ? 0 : bucket_elements(elements);
   return {elements, {.ranks = replicas.size(), .elementwise = optimizers.is_elementwise(), .bucket_elements = bucket}};
 }
 
@@ -50,11 +50,8 @@ float squares_of(std::span<const float> values, double limit) {
 }  // namespace
 
 bool shares_states(const Config& config, const Replicas* replicas) {
-  if (config.training.sharding == "zero3")
-    throw ValueError(
-        "[train] --sharding zero3 does not exist yet: every rank has all parameters; zero2 shards gradients and the "
-        "optimizer's states");
-  return config.training.sharding != "none" && replicas != nullptr && !replicas->alone();
+  return shares_parameters(config, replicas) ||
+         (config.training.sharding != "none" && replicas != nullptr && !replicas->alone());
 }
 
 ShardedStep::ShardedStep(nn::Module& model, Optimizers& optimizers, const Config& config, DeviceContext& device,
@@ -66,14 +63,19 @@ ShardedStep::ShardedStep(nn::Module& model, Optimizers& optimizers, const Config
       parts_(std::move(parts)),
       shared_(model, layout_of(model, optimizers, config, replicas), replicas.rank(), batch.weight()),
       own_(static_cast<size_t>(std::max(layout().elements_of(replicas.rank()), int64_t{1}))),
-      streams_(config.training.sharding == "zero2" && !batch.wanted()),
+      streams_(config.training.sharding == "zero3" || (config.training.sharding == "zero2" && !batch.wanted())),
       memory_budget_(static_cast<uint64_t>(config.training.memory_budget)),
       compiled_part_(compile(
           [this](const std::vector<Tensor>& part) { return record_part(part); },
           {.name = "training step, gradients", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})),
-      compiled_update_(compile([this](const Tensor& own, const Tensor& rest) { record_update(own, rest); },
+      compiled_update_(compile([this](const Tensor& own, const Tensor& rest,
+                                      const std::vector<Tensor>& values) { record_update(own, rest, values); },
                                {.name = "training step, update of shards"})) {
   optimizers_.keep_shards(shared_.shards());
+  if (shares_parameters(config, &replicas)) {
+    parameters_.emplace(model, layout(), config, replicas);
+    return;
+  }
   const size_t buckets = layout().buckets().size();
   for (size_t b = 0; b < buckets; ++b) {
     const auto record = [this, b, last = b + 1 == buckets](const Tensor& list) {
@@ -92,18 +94,20 @@ std::vector<Tensor> ShardedStep::record_part(const std::vector<Tensor>& part) {
   return lists;
 }
 
-// Behind the averages stands the sum of squares. New elements take the place of their gradients.
-void ShardedStep::record_update(const Tensor& own, const Tensor& rest) {
+// Behind the averages stands the sum of squares. New elements take the place of their gradients. `values`: one list of
+// what the parameters have, where they do not say it.
+void ShardedStep::record_update(const Tensor& own, const Tensor& rest, const std::vector<Tensor>& values) {
   std::vector<Tensor> averages = shared_.unpack_rest(rest, 1);
   const Tensor squares = averages.back();
   averages.pop_back();
   parts_.look(averages);
+  const std::vector<Tensor> now = values.empty() ? std::vector<Tensor>() : shared_.elements(values.front());
   const std::vector<Tensor> updated =
-      optimizers_.update_shards(shared_.gradients(own), optimizers_.takes_norm() ? norm_of(squares) : Tensor());
+      optimizers_.update_shards(shared_.gradients(own), optimizers_.takes_norm() ? norm_of(squares) : Tensor(), now);
   parts_.updated();
   const NoGradScope no_grad;
   Tensor elements = own;
-  elements.assign(shared_.pack_shards(updated));
+  elements.assign(shared_.pack_shards(updated, now));
 }
 
 Wishes ShardedStep::submit(const std::vector<Tensor>& part, const Wishes& mine, const Callable<void()>& meanwhile) {
@@ -111,10 +115,11 @@ Wishes ShardedStep::submit(const std::vector<Tensor>& part, const Wishes& mine, 
   const Wishes all = average_rest(rest, mine);
   {
     const Tensor own = uploaded(own_, device_);
-    compiled_update_(own, uploaded(rest, device_));
+    const auto values = parameters_ ? std::vector(1, uploaded(parameters_->own(), device_)) : std::vector<Tensor>();
+    compiled_update_(own, uploaded(rest, device_), values);
     own_ = floats_of(own);
   }
-  gather();
+  parameters_ ? parameters_->set_own(own_) : gather();
   return all;
 }
 
@@ -132,26 +137,43 @@ std::vector<float> ShardedStep::take_gradients(const std::vector<Tensor>& part, 
   return rest;
 }
 
-// From the last bucket to the first, as a backward pass ends with their gradients.
 std::vector<float> ShardedStep::stream_gradients(const std::vector<Tensor>& part, const Callable<void()>& meanwhile) {
   std::optional<MemoryBudget> budget;
   if (memory_budget_ > 0) budget.emplace(memory_budget_);
-  std::vector<Tensor> lists = record_part(part);
-  const Tensor rest = lists.back();
-  lists.pop_back();
-  std::ranges::reverse(lists);
-  const size_t last = lists.size() - 1;
-  evaluate_in_order(std::move(lists), [&](size_t place, const Tensor& list) {
-    if (place == 0 && meanwhile) meanwhile();
-    send(last - place, floats_of(list));
+  std::vector<float> rest;
+  batch_.each(part, [&](const std::vector<Tensor>& examples, bool last) {
+    std::vector<float> values = floats_of(stream_part(examples, last, meanwhile));
+    if (!last) return add_list(layout().buckets().size(), std::move(values));
+    rest = sum_of_parts(layout().buckets().size(), std::move(values));
   });
   take_sums();
-  return floats_of(rest);
+  return rest;
+}
+
+// From the last bucket to the first, as a backward pass ends with their gradients. Gives the rest.
+Tensor ShardedStep::stream_part(const std::vector<Tensor>& examples, bool last, const Callable<void()>& meanwhile) {
+  const ParametersScope scope(parameters(), false);
+  std::vector<Tensor> lists = record_part(examples);
+  Tensor rest = lists.back();
+  lists.pop_back();
+  std::ranges::reverse(lists);
+  const size_t first = lists.size() - 1;
+  evaluate_in_order(std::move(lists), [&](size_t place, const Tensor& list) {
+    if (place == 0 && last && meanwhile) meanwhile();
+    const size_t bucket = first - place;
+    if (!last) return add_list(bucket, floats_of(list));
+    send(bucket, sum_of_parts(bucket, floats_of(list)));
+  });
+  return rest;
+}
+
+void ShardedStep::add_list(size_t list, std::vector<float> values) {
+  sums_.resize(layout().buckets().size() + 1);
+  sums_[list].add(std::move(values));
 }
 
 void ShardedStep::add_part(std::vector<Tensor> lists) {
-  sums_.resize(lists.size());
-  for (size_t l = 0; l < lists.size(); ++l) sums_[l].add(floats_of(std::exchange(lists[l], Tensor())));
+  for (size_t l = 0; l < lists.size(); ++l) add_list(l, floats_of(std::exchange(lists[l], Tensor())));
 }
 
 std::vector<float> ShardedStep::sum_of_parts(size_t list, std::vector<float> last) {

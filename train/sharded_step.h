@@ -1,14 +1,15 @@
-// ShardedStep: an update that ranks take together, each of the elements that it owns (ZeRO's stages 1 and 2).
+// ShardedStep: an update that ranks take together, each of the elements that it owns (ZeRO's stages 1 to 3).
 //
 // Purpose: an element's optimizer state is on one rank. Ranks send gradients to the elements' owners, who take the
 // means over the batch and update, and the owners send new parameters to all: 2 (N-1)/N of the gradients' bytes, as
 // without shards. Stage 1 reads all gradients at once. Stage 2 reads, and lets go of, one bucket of them as soon as the
 // backward pass has it, so that the device holds two and the host, beside its own, two; it records each update anew. Of
-// a batch in parts both read all gradients at once. Invariants: all ranks have the same parameters, bit by bit,
-// whatever their devices; sums are those of SharedGradients, bit by bit, and norms are of the whole, added in double
-// precision in the order of elements, then of ranks (of a batch in parts: without rounding). Errors: those of what is
-// recorded, of the device, and of distributed/errors.h; ValueError where copies of gradients are asked for, which no
-// rank has. Thread safety: none.
+// a batch in parts both read all gradients at once. Stage 3 does so bucket by bucket in any case, and nobody is sent
+// new parameters: they are gathered for who reads them (train/sharded_parameters.h), which is 3 (N-1)/N of the
+// gradients' bytes. Invariants: all ranks have the same parameters, bit by bit, whatever their devices; sums are those
+// of SharedGradients, bit by bit, and norms are of the whole, added in double precision in the order of elements, then
+// of ranks (of a batch in parts: without rounding). Errors: those of what is recorded, of the device, and of
+// distributed/errors.h; ValueError where copies of gradients are asked for, which no rank has. Thread safety: none.
 #pragma once
 
 #include <functional>
@@ -23,11 +24,12 @@
 #include "heddle/train/part_sum.h"
 #include "heddle/train/replicas.h"
 #include "heddle/train/sharded_gradients.h"
+#include "heddle/train/sharded_parameters.h"
 #include "heddle/train/wishes.h"
 
 namespace heddle::train {
 
-// Whether an update of `config` is a ShardedStep's: several ranks, and asked for. ValueError for stage 3.
+// Whether an update of `config` is a ShardedStep's: several ranks, and asked for.
 bool shares_states(const Config& config, const Replicas* replicas);
 
 class ShardedStep {
@@ -50,14 +52,18 @@ class ShardedStep {
   Wishes submit(const std::vector<Tensor>& part, const Wishes& mine, const Callable<void()>& meanwhile);
 
   const ShardLayout& layout() const { return shared_.layout(); }
+  // Of stage 3; null otherwise.
+  ShardedParameters* parameters() { return parameters_ ? &*parameters_ : nullptr; }
 
  private:
   std::vector<Tensor> record_part(const std::vector<Tensor>& part);
-  void record_update(const Tensor& own, const Tensor& rest);
+  void record_update(const Tensor& own, const Tensor& rest, const std::vector<Tensor>& values);
   // Gradients at once, and bucket by bucket; own_ has the sums then. Give the rest.
   std::vector<float> take_gradients(const std::vector<Tensor>& part, const Callable<void()>& meanwhile);
   std::vector<float> stream_gradients(const std::vector<Tensor>& part, const Callable<void()>& meanwhile);
+  Tensor stream_part(const std::vector<Tensor>& examples, bool last, const Callable<void()>& meanwhile);
   void add_part(std::vector<Tensor> lists);
+  void add_list(size_t list, std::vector<float> values);
   std::vector<float> sum_of_parts(size_t list, std::vector<float> last);
   void send(size_t bucket, std::vector<float> values);
   void take_sums();
@@ -74,7 +80,8 @@ class ShardedStep {
   BatchParts& batch_;
   Parts parts_;
   ShardedGradients shared_;
-  std::vector<float> own_;  // gradients, then parameters, of the shards; never empty
+  std::optional<ShardedParameters> parameters_;  // stage 3
+  std::vector<float> own_;                       // gradients, then parameters, of the shards; never empty
   // A bucket whose sums are on their way.
   struct UnderWay {
     size_t bucket = 0;
@@ -82,12 +89,12 @@ class ShardedStep {
     distributed::Ticket sums;
   };
   std::optional<UnderWay> under_way_;
-  bool streams_;               // stage 2
+  bool streams_;               // gradients leave bucket by bucket
   uint64_t memory_budget_;     // of a step; 0: none
   std::vector<PartSum> sums_;  // of the batch's parts, by list; none where it has one
   float norm_ = 0;             // of all gradients, in parts
   std::function<std::vector<Tensor>(const std::vector<Tensor>& part)> compiled_part_;
-  std::function<void(const Tensor& own, const Tensor& rest)> compiled_update_;
+  std::function<void(const Tensor& own, const Tensor& rest, const std::vector<Tensor>& values)> compiled_update_;
   std::vector<std::function<void(const Tensor& list)>> compiled_gathered_;  // by bucket
 };
 

@@ -69,7 +69,7 @@ Wishes TrainingStep::submit(const std::vector<Tensor>& batch, bool keep, const W
 }
 
 void TrainingStep::follow_first() {
-  if (shared_) shared_->follow_first();
+  if (shared_ && parameters() == nullptr) shared_->follow_first();
 }
 
 void TrainingStep::prepare_gradients() {

@@ -48,6 +48,8 @@ class TrainingStep {
   // `meanwhile` is called when the device has its work.
   Wishes submit(const std::vector<Tensor>& batch, bool keep, const Wishes& mine = {},
                 const Callable<void()>& meanwhile = {});
+  // Where ranks share parameters; null otherwise.
+  ShardedParameters* parameters() { return sharded_ ? sharded_->parameters() : nullptr; }
   // Parameters and floating buffers become the first rank's.
   void follow_first();
   // Of the last update that kept them, before clipping (under a loss scale: of the scaled loss), in the order of the

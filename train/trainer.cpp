@@ -40,6 +40,10 @@ const Evaluation& Trainer::evaluation() const { return state_->evaluation; }
 const Evaluation& Trainer::tested() const { return state_->tested; }
 int64_t Trainer::model_step() const { return state_->model_step; }
 const Replicas* Trainer::replicas() const { return state_->ranks; }
+std::string Trainer::weights_sha256() const {
+  return state_->training_step.parameters() != nullptr ? state_->weights_sha256
+                                                       : train::parameters_sha256(state_->task.model());
+}
 std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }
 std::string Trainer::model_path() const {
   return state_->folder != nullptr ? state_->folder->file("model.safetensors") : std::string();

@@ -91,6 +91,9 @@ class Trainer {
   const Evaluation& tested() const;  // at the end of the run; no examples before it, and for a task without test data
   RunReport report() const;
   const Replicas* replicas() const;  // null: this process trains alone
+  // SHA-256 of the model's parameters as train::parameters_sha256() gives it; where ranks share them, at the run's end,
+  // and empty before.
+  std::string weights_sha256() const;
   // Of the latest checkpoint, empty before it, and of the model; without a folder empty.
   std::string checkpoint_path() const;
   std::string model_path() const;

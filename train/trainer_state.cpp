@@ -30,8 +30,9 @@ std::shared_ptr<nn::Plateau> make_plateau(const Config& c) {
   return std::make_shared<nn::Plateau>(c.optimizer.lr, options);
 }
 
-std::optional<nn::ExponentialAverage> make_average(const nn::Module& model, const Config& c) {
-  if (c.training.ema <= 0) return std::nullopt;
+// Ranks that share parameters keep averages of their own elements.
+std::optional<nn::ExponentialAverage> make_average(const nn::Module& model, const Config& c, const Replicas& replicas) {
+  if (c.training.ema <= 0 || shares_parameters(c, &replicas)) return std::nullopt;
   return std::optional<nn::ExponentialAverage>(std::in_place, model.parameters(), c.training.ema);
 }
 
@@ -49,7 +50,7 @@ Trainer::State::State(Trainer& trainer, Task& t, const Config& c, DeviceContext&
       length(feed, t.training(), c),
       plateau(make_plateau(c)),
       optimizers(t, c, make_schedule(c, length.steps, plateau), d),
-      average(make_average(t.model(), c)),
+      average(make_average(t.model(), c, replicas)),
       training_step(t, optimizers, average ? &*average : nullptr, c, d, &replicas),
       window(d, watch) {
   compare_ranks(replicas, config, task, device);
@@ -108,6 +109,7 @@ std::string Trainer::State::last_checkpoint() const {
 // One more run of the batch that failed. An update whose norm was not finite left the weights as they were; one
 // without a norm did not, and those of the last checkpoint are nearest. A fault of this look hides nothing.
 std::string Trainer::State::origin(const data::Loader::Position& position) {
+  if (shared_parameters() != nullptr) return {};  // no rank has them alone
   try {
     if (!first_not_finite(task.model().named_parameters()).empty() && !checkpoint_path.empty() && folder != nullptr) {
       checkpoints->wait();
@@ -123,6 +125,7 @@ std::string Trainer::State::origin(const data::Loader::Position& position) {
 
 // As origin(), of an evaluation, which follows the update that spoilt the weights.
 std::string Trainer::State::origin_of_evaluation() {
+  if (shared_parameters() != nullptr) return {};
   try {
     if (const std::string name = first_not_finite(task.model().named_parameters()); !name.empty())
       return "the weight " + name;
@@ -219,15 +222,19 @@ void Trainer::State::test() {
   if (tested.examples > 0) tell([&](Callback& c) { c.on_test(self, tested); });
 }
 
-// Of several ranks the first one makes it; all go on with the same random numbers.
+// Of several ranks the first one makes it, or all the same where they share parameters; all go on with the same random
+// numbers.
 void Trainer::State::generate() {
-  if (replicas.leads()) generate_here();
+  const uint64_t seed = default_generator().seed;
+  if (shared_parameters() != nullptr) default_generator().seed = replicas.of_first(seed);
+  if (replicas.leads() || shared_parameters() != nullptr) generate_here();
+  default_generator().seed = seed;
   default_generator().offset = replicas.of_first(default_generator().offset);
 }
 
 void Trainer::State::generate_here() {
   Generated made = measured([&] { return task.generate(); });
-  if (made.empty()) return;
+  if (made.empty() || !replicas.leads()) return;
   if (folder != nullptr && !made.image.bytes.empty()) {
     made.image_path = fmt::format("samples/step-{}.png", step);
     require_writable_folder(folder->file("samples"));
@@ -243,9 +250,13 @@ void Trainer::State::save_checkpoint() {
   if (saved_at == step || (folder == nullptr && shared_folder.empty())) return;
   saved_at = step;
   const Metadata manifest = save_shards();
+  ShardedParameters* const shared = shared_parameters();
+  const WholeParameters whole = shared != nullptr ? shared->gathered(folder != nullptr) : WholeParameters();
   if (folder == nullptr) return;
   const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
-  Checkpoint checkpoint = checkpoint_of(run_state(), config, {step, feed.position()});
+  RunState state = run_state();
+  state.whole = shared != nullptr ? &whole : nullptr;
+  Checkpoint checkpoint = checkpoint_of(state, config, {step, feed.position()});
   checkpoint.metadata.insert(manifest.begin(), manifest.end());
   checkpoint_path = checkpoints->save(step, checkpoint, score);
   tell([&](Callback& c) { c.on_checkpoint(self, checkpoint_path); });
@@ -259,31 +270,45 @@ Metadata Trainer::State::save_shards() {
   return write_shards(replicas, train::checkpoint_path(shared_folder, step), step, optimizers.shard_states());
 }
 
+// Ranks that share parameters all read the file that the first one chooses.
+std::optional<LatestCheckpoint> Trainer::State::best_checkpoint() {
+  std::optional<LatestCheckpoint> best;
+  if (folder != nullptr) best = load_best_checkpoint(folder->checkpoints(), &checkpoint_device());
+  if (shared_parameters() == nullptr) return best;
+  const auto after = static_cast<int64_t>(replicas.of_first(best ? static_cast<uint64_t>(best->step) + 1 : 0));
+  if (after == 0 || best) return best;
+  const std::string path = train::checkpoint_path(shared_folder, after - 1);
+  return LatestCheckpoint{after - 1, path, load_checkpoint(path, &checkpoint_device(), States::left_out), {}};
+}
+
 // The weights, and the evaluation, of the best checkpoint. The last one is on the disk before: who goes on with the
 // run goes on from there.
 void Trainer::State::take_best() {
   save_checkpoint();
-  checkpoints->wait();
-  const std::optional<LatestCheckpoint> best = load_best_checkpoint(folder->checkpoints(), &device);
+  if (checkpoints) checkpoints->wait();
+  const std::optional<LatestCheckpoint> best = best_checkpoint();
   if (!best || best->step == step) return;
   restore_weights(best->checkpoint, run_state());
   model_step = best->step;
   evaluation = measured([&] { return task.evaluate(config.data.limit_test); });
 }
 
-void Trainer::State::save_model() {
+void Trainer::State::save_model(const WholeParameters& whole) {
   Metadata metadata = task.metadata();
   metadata["recipe"] = config.run.recipe;
   metadata["config"] = config.str();
   EvaluationScope scope(task.model(), average);
-  train::save_checkpoint(self.model_path(), {task.model().state_dict(), metadata});
+  const ShardedParameters* const shared = shared_parameters();
+  train::save_checkpoint(self.model_path(),
+                         {shared != nullptr ? shared->evaluated(whole) : task.model().state_dict(), metadata});
   if (!is_interrupted()) task.write_beside(folder->path());
   scope.end();
 }
 
 std::vector<std::string> Trainer::State::resume(const std::string& path) {
   const States states = optimizers.keeps_shards() ? States::on_host : States::on_device;
-  std::optional<LatestCheckpoint> latest = load_latest_checkpoint(RunFolder::checkpoints_of(path), &device, states);
+  std::optional<LatestCheckpoint> latest =
+      load_latest_checkpoint(RunFolder::checkpoints_of(path), &checkpoint_device(), states);
   if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", path)};
   const Place place = restore(latest->checkpoint, latest->path, run_state(), config);
   step = place.step;
@@ -301,28 +326,37 @@ std::vector<std::string> Trainer::State::resume(const std::string& path) {
 
 // From here on ranks differ in chance alone.
 void Trainer::State::begin_with_others() {
+  if (optimizers.keeps_shards())
+    shared_folder = replicas.of_first(folder != nullptr ? folder->checkpoints() : std::string());
   if (replicas.alone()) return;
   replicas.require_equal("checkpoints", fmt::format("{}", step));
   if (replicas.mixed()) training_step.follow_first();
-  replicas.require_equal("weights", parameters_sha256(task.model()));
-  if (optimizers.keeps_shards())
-    shared_folder = replicas.of_first(folder != nullptr ? folder->checkpoints() : std::string());
+  // Of parameters in parts each element is its owner's, also where devices round differently.
+  if (const ShardedParameters* const shared = shared_parameters(); shared == nullptr)
+    replicas.require_equal("weights", parameters_sha256(task.model()));
+  else if (!replicas.mixed())
+    replicas.require_equal("weights", shared->first_sha256());
   if (!replicas.leads())
     default_generator().seed = hash_combine(default_generator().seed, static_cast<uint64_t>(replicas.rank()));
 }
 
 void Trainer::State::finish(bool evaluating) {
-  if (!replicas.alone()) replicas.require_equal("weights after the last update", parameters_sha256(task.model()));
+  ShardedParameters* const shared = shared_parameters();
+  if (!replicas.alone() && shared == nullptr)
+    replicas.require_equal("weights after the last update", parameters_sha256(task.model()));
   model_step = step;
   if (!is_interrupted() && evaluating && evaluated_at != step) evaluate();
   if (!shared_folder.empty()) save_checkpoint();  // all ranks; what follows is the first one's
+  const bool with_folder = folder != nullptr || (shared != nullptr && !shared_folder.empty());
   if (!is_interrupted() && evaluating) {
-    if (config.checkpoint.use_best && folder != nullptr) take_best();
-    if (replicas.leads()) test();
+    if (config.checkpoint.use_best && with_folder) take_best();
+    if (replicas.leads() || shared != nullptr) test();
   }
+  const WholeParameters whole = shared != nullptr ? shared->gathered(replicas.leads()) : WholeParameters();
+  if (shared != nullptr) weights_sha256 = shared->sha256(whole);
   if (folder == nullptr) return;
   save_checkpoint();
-  save_model();
+  save_model(whole);
   checkpoints->wait();
 }
 

@@ -64,7 +64,8 @@ struct Trainer::State {
   std::string shared_folder;    // of checkpoints, where ranks write states of their own; empty: none
   Evaluation evaluation, tested;
   int64_t evaluated_at = -1, saved_at = -1;
-  int64_t model_step = 0;  // of the weights that the run leaves
+  int64_t model_step = 0;      // of the weights that the run leaves
+  std::string weights_sha256;  // of the model's parameters at the end
   UpdateWindow window;
   RankPace pace{replicas};
 
@@ -75,16 +76,23 @@ struct Trainer::State {
   }
   template <class Measure>
   auto measured(Measure measure) {
+    const ParametersScope parameters(shared_parameters(), true);
     EvaluationScope scope(task.model(), average);
     auto result = measure();
     scope.end();
     return result;
   }
 
+  // Null where this rank has all parameters.
+  ShardedParameters* shared_parameters() { return training_step.parameters(); }
+  // Where values of a checkpoint go.
+  DeviceContext& checkpoint_device() { return shared_parameters() != nullptr ? device_of_whole_values() : device; }
   bool is_stopped() const;
   bool is_interrupted() const;
   bool ending() const { return step >= last_step() || is_stopped() || is_interrupted(); }
-  RunState run_state() { return {task, optimizers, average ? &*average : nullptr, plateau.get(), callbacks}; }
+  RunState run_state() {
+    return {task, optimizers, average ? &*average : nullptr, plateau.get(), callbacks, shared_parameters()};
+  }
 
   void open_window();
   bool window_is_full() const;
@@ -105,8 +113,9 @@ struct Trainer::State {
   void generate_here();
   void save_checkpoint();
   Metadata save_shards();
+  std::optional<LatestCheckpoint> best_checkpoint();
   void take_best();
-  void save_model();
+  void save_model(const WholeParameters& whole);
   void finish(bool evaluating);
 };
 

@@ -14,6 +14,7 @@
 #include "heddle/core/functions/shape/index_check.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/lender.h"
 #include "heddle/core/graph/mesh_scope.h"
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/core/graph/transform.h"
@@ -237,7 +238,8 @@ void CompiledFunction::call(Invocation& invocation) {
       grad_mode() && std::any_of(invocation.arguments.begin(), invocation.arguments.end(), tracks);
   // In a program of ranks: a replay would give values without types, and ranks of one process would wait for each other
   // under the lock.
-  const bool among_ranks = MeshScope::current() != nullptr;
+  // Nor of parameters that come and go.
+  const bool among_ranks = MeshScope::current() != nullptr || LenderScope::current() != nullptr;
   if (Trace::current() != nullptr || TransformScope::active() || among_ranks || eager_mode() || differentiable)
     return invocation.run();
   if (anything_pending()) evaluate_pending();

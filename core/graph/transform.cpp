@@ -1,5 +1,6 @@
 #include "heddle/core/graph/transform.h"
 
+#include "heddle/core/graph/lender.h"
 #include "heddle/core/graph/post_order.h"
 #include "heddle/core/op/primitives.h"
 
@@ -35,7 +36,9 @@ NodePtr make_example(const Node& whole, const Shape& shape) {
   return node;
 }
 
-bool is_example(const Node& node) { return node.op == &ops::leaf_op && !node.has_value() && !node.overwritten; }
+bool is_example(const Node& node) {
+  return node.op == &ops::leaf_op && !node.has_value() && !node.overwritten && !is_lent(node);
+}
 
 bool depends_on_example(const NodePtr& node) { return any_without_value(node, is_example); }
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "heddle/core/graph/key_writer.h"
+#include "heddle/core/graph/lender.h"
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/core/graph/pending.h"
 #include "heddle/core/graph/post_order.h"
@@ -47,6 +48,13 @@ uint64_t next_epoch() {
                   node.shape.str(), name_of(node.dtype)));
 }
 
+[[noreturn]] void throw_lent(const Node& node) {
+  throw ValueError(
+      fmt::format("[eval] a {} {} was looked at whose elements several ranks share: it is whole only while the "
+                  "trainer computes from it",
+                  node.shape.str(), name_of(node.dtype)));
+}
+
 [[noreturn]] void throw_not_made(const Node& node) {
   const std::string line = node.where.str();
   throw AxisError(
@@ -59,6 +67,7 @@ void check_capturable(const Node& node) {
   if (communicates(*node.op) && !node.has_value()) throw_not_made(node);
   if (node.overwritten) throw_overwritten(node);
   if (node.op == &ops::loop_arg_op) throw_escaped(node);
+  if (is_lent(node) && !node.has_value()) throw_lent(node);
   if (is_example(node)) throw_example(node);
 }
 

@@ -33,6 +33,7 @@
 #include "heddle/core/run/debug.h"
 #include "heddle/core/run/evaluation.h"
 #include "heddle/core/run/graph_cache.h"
+#include "heddle/core/run/lent_segments.h"
 #include "heddle/core/run/number_check.h"
 #include "heddle/core/simplify/passes.h"
 #include "heddle/core/tiles/inexact.h"
@@ -114,8 +115,9 @@ void give_value(Node& node, StoragePtr storage, const View& view) {
 
 Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots, std::span<const NodePtr> early) {
   make_collectives(roots);
+  std::shared_ptr<void> lent = lend_for(roots);
   const HostSpan span("capture");
-  Evaluation evaluation{&device, capture(roots), nullptr};
+  Evaluation evaluation{&device, capture(roots), nullptr, std::move(lent)};
   note_early(evaluation.captured, early);
   if (evaluation.captured.outputs.empty() || device.caps().target == Target::none) return evaluation;
   const bool fuse = !eager_mode();

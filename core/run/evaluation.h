@@ -19,6 +19,7 @@ struct Evaluation {
   DeviceContext* device = nullptr;
   Capture captured;
   std::shared_ptr<CompiledGraph> graph;  // null on a device that takes no kernels, and when there is nothing to compute
+  std::shared_ptr<void> lent;            // what lent leaves have their values for (core/run/lent_segments.h); or null
 };
 
 // What this thread holds pending, and `roots`, by device in order of first appearance. Forgets what is pending.

@@ -16,24 +16,6 @@
 namespace heddle {
 namespace {
 
-// Costs nothing, has no value of its own, or is marked to be computed again: a later segment does so.
-bool repeated(const Node& node) {
-  return node.op->kind == OpKind::constant || node.op->kind == OpKind::movement || node.op == &ops::pvary_op ||
-         node.op == &ops::loop_op || node.keep == Keep::inside;
-}
-
-void evaluate_segment(std::span<const NodePtr> roots) {
-  std::vector<NodePtr> rest(roots.begin(), roots.end());
-  while (!rest.empty()) {
-    DeviceContext& device = *rest.front()->device;
-    const auto others =
-        std::stable_partition(rest.begin(), rest.end(), [&](const NodePtr& node) { return node->device == &device; });
-    Evaluation evaluation = prepare_evaluation(device, {rest.begin(), others});
-    run_evaluation(evaluation);
-    rest.erase(rest.begin(), others);
-  }
-}
-
 void call(AxisLinks& links, Node& collective) {
   const CallerScope scope(collective.where.caller);
   const std::vector<uint8_t> result = links.call(collective, read_bytes(*collective.inputs[0]));
@@ -47,13 +29,30 @@ void call(AxisLinks& links, Node& collective) {
 
 }  // namespace
 
+bool is_repeated(const Node& node) {
+  return node.op->kind == OpKind::constant || node.op->kind == OpKind::movement || node.op == &ops::pvary_op ||
+         node.op == &ops::loop_op || node.keep == Keep::inside;
+}
+
+void evaluate_now(std::span<const NodePtr> roots) {
+  std::vector<NodePtr> rest(roots.begin(), roots.end());
+  while (!rest.empty()) {
+    DeviceContext& device = *rest.front()->device;
+    const auto others =
+        std::stable_partition(rest.begin(), rest.end(), [&](const NodePtr& node) { return node->device == &device; });
+    Evaluation evaluation = prepare_evaluation(device, {rest.begin(), others});
+    run_evaluation(evaluation);
+    rest.erase(rest.begin(), others);
+  }
+}
+
 Segments::Segments(std::vector<NodePtr> ends, std::span<const NodePtr> roots) : ends_(std::move(ends)) {
   for (size_t i = 0; i < ends_.size(); ++i) add(ends_[i], i);
   for (const NodePtr& root : roots) add(root, ends_.size());
   // Users before inputs: what a node that is computed again reads is read as late as the node itself.
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
     const Node& node = **it;
-    const size_t reads = repeated(node) ? last_read(node) : segment_.at(&node);
+    const size_t reads = is_repeated(node) ? last_read(node) : segment_.at(&node);
     for (const NodePtr& input : node.inputs) {
       size_t& last = last_read_.try_emplace(input.get(), reads).first->second;
       last = std::max(last, reads);
@@ -80,7 +79,7 @@ std::vector<NodePtr> Segments::roots_of(size_t segment) const {
   std::vector<NodePtr> roots;
   for (const NodePtr& node : order_) {
     if (segment_.at(node.get()) != segment || node->has_value() || communicates(*node->op)) continue;
-    if (node == operand(segment) || (!repeated(*node) && last_read(*node) > segment)) roots.push_back(node);
+    if (node == operand(segment) || (!is_repeated(*node) && last_read(*node) > segment)) roots.push_back(node);
   }
   const NodePtr& last = operand(segment);  // of an earlier segment, which had no reason to keep it
   if (!last->has_value() && std::find(roots.begin(), roots.end(), last) == roots.end()) roots.push_back(last);
@@ -94,13 +93,13 @@ const NodePtr& Segments::operand(size_t segment) const {
 
 void Segments::run(AxisLinks& links) {
   for (size_t i = 0; i < ends_.size(); ++i) {
-    evaluate_segment(roots_of(i));
+    evaluate_now(roots_of(i));
     call(links, *ends_[i]);
   }
 }
 
 void Segments::evaluate(size_t segment) {
-  evaluate_segment(roots_of(segment));
+  evaluate_now(roots_of(segment));
   forget(segment);
 }
 

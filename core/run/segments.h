@@ -21,6 +21,11 @@ namespace heddle {
 
 class AxisLinks;
 
+// Costs nothing, has no value of its own, or is marked to be computed again: a later segment does so.
+bool is_repeated(const Node& node);
+// These alone, and what they need; whatever else is pending stays so.
+void evaluate_now(std::span<const NodePtr> roots);
+
 class Segments {
  public:
   // Collectives, or other values, in their order. `roots`: what the caller evaluates afterwards.

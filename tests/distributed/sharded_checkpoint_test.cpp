@@ -12,6 +12,7 @@
 #include "heddle/train/prefix.h"
 #include "heddle/train/shard_layout.h"
 #include "heddle/train/sharded_gradients.h"
+#include "heddle/train/sharded_parameters.h"
 #include "tests/distributed/layers_task.h"
 #include "tests/distributed/train_ranks.h"
 #include "tests/support/expect_error.h"
@@ -52,6 +53,10 @@ class ShardedCheckpoints : public testing::Test {
     std::map<std::string, Bytes> found;
     for (const auto& [name, tensor] : load_checkpoint(path, &device(where)).tensors) found[name] = tensor.to_bytes();
     return found;
+  }
+  static void expect_same_states(const nn::StateDict& found, const nn::StateDict& expected) {
+    ASSERT_EQ(found.size(), expected.size());
+    for (const auto& [name, tensor] : expected) EXPECT_EQ(found.at(name).to_bytes(), tensor.to_bytes()) << name;
   }
   void expect_broken(const std::string& part) const {
     tests::expect_error<IoError>([&] { (void)load_latest_checkpoint(checkpoints("a"), &device(where)); },
@@ -106,13 +111,42 @@ TEST_F(ShardedCheckpoints, AnyNumberOfRanksReadsThem) {
   }
 }
 
+// Parameters and averages that four ranks share, put together by ranks of another number; one file holds them whole.
+TEST_F(ShardedCheckpoints, AnyNumberOfRanksReadsSharedParameters) {
+  Config c = config("adamw", "zero3");
+  (void)train(c, 4, "a");
+  const Checkpoint file = load_checkpoint(newest("a"), &device(where));
+  const nn::StateDict model = with_prefix(file.tensors, "model."), average = with_prefix(file.tensors, "average.");
+  EXPECT_EQ(model.size(), 8u);
+  EXPECT_EQ(average.size(), 9u);
+  EXPECT_TRUE(file.tensors.contains("optimizer.0.m"));
+  for (const int ranks : {1, 2, 3, 8}) {
+    std::vector<std::unique_ptr<Task>> tasks;
+    for (int rank = 0; rank < ranks; ++rank) tasks.push_back(task(device(where)));
+    all_ranks(ranks, [&](World& world) {
+      Replicas replicas(world);
+      nn::Module& own = tasks[static_cast<size_t>(world.rank())]->model();
+      const ShardLayout layout(elements_to_own(own), {.ranks = ranks, .elementwise = true, .bucket_elements = 20});
+      ShardedParameters parameters(own, layout, c, replicas);
+      parameters.load(model, average);
+      const WholeParameters whole = parameters.gathered(true);
+      expect_same_states(whole.model, model);
+      expect_same_states(whole.average, average);
+      EXPECT_TRUE(parameters.gathered(false).model.empty());
+    });
+  }
+}
+
 // With other ranks, without shards, and from one file.
 TEST_F(ShardedCheckpoints, RunsGoOnWithOtherRanks) {
   const std::vector<double> whole = train(config("adamw", "zero1"), 2, "whole").front().losses;
   Config cut = config("adamw", "zero1");
   cut.training.limit_steps = 3;
-  for (const auto& [name, sharding, ranks] :
-       {std::tuple("three", "zero2", 3u), {"two", "zero1", 2u}, {"plain", "none", 2u}, {"one", "zero1", 1u}}) {
+  for (const auto& [name, sharding, ranks] : {std::tuple("three", "zero2", 3u),
+                                              {"two", "zero1", 2u},
+                                              {"plain", "none", 2u},
+                                              {"one", "zero1", 1u},
+                                              {"shared", "zero3", 3u}}) {
     (void)train(cut, 2, name);
     const Config rest = config("adamw", sharding);
     const RunsOfRanks how{.folder = folder / name, .resume = true, .make = task};
@@ -128,6 +162,10 @@ TEST_F(ShardedCheckpoints, RunsGoOnWithOtherRanks) {
   (void)train(one_file, 2, "file");
   const std::vector<double> losses = train(config("adamw", "zero2"), 3, "file", true).front().losses;
   for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(losses.at(i) / whole[i + 3], 1, 1e-5) << i;
+  cut.training.sharding = "zero3";
+  (void)train(cut, 3, "back");
+  const std::vector<double> unshared = train(config("adamw", "none"), 2, "back", true).front().losses;
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(unshared.at(i) / whole[i + 3], 1, 1e-5) << i;
 }
 
 // A model is read from the one file, whatever became of the others.

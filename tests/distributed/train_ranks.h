@@ -80,7 +80,7 @@ inline Ran train_one(Task& task, const Config& config, DeviceContext& device, Re
   trainer.add(losses);
   const Outcome outcome = trainer.run();
   if (how.after) how.after(trainer, ranks);
-  return {losses->all, parameters_sha256(task.model()), outcome, ranks == nullptr ? 0 : ranks->bytes_sent()};
+  return {losses->all, trainer.weights_sha256(), outcome, ranks == nullptr ? 0 : ranks->bytes_sent()};
 }
 
 // Models are made one after the other: the generator is the process's. Without dropout nobody draws from it later.

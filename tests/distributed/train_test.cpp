@@ -272,7 +272,25 @@ TEST_F(LaunchedTraining, StatesAreShared) {
   EXPECT_GE(parts.size(), 3u);
   for (const std::filesystem::path& part : parts) std::filesystem::remove(part);
   expect_refused(test::run_heddle(go_on), "nothing", "a rank's part is missing");
-  expect_refused(launch(2, training("a", {"--sharding", "zero3"})), "a", "[train] --sharding zero3 does not exist yet");
+}
+
+// Parameters as well, with averages: other ranks go on, and one process reads what they leave.
+TEST_F(LaunchedTraining, ParametersAreShared) {
+  const Words averaged{"--steps", "8", "--ema", "0.9"};
+  const std::vector<double> alone = losses(test::run_heddle(training("one", averaged)));
+  Words first = averaged;
+  first.insert(first.end(), {"--limit-steps", "4", "--sharding", "zero3", "--use-best"});
+  std::vector<double> shared = losses(launch(2, training("zero", first)));
+  const std::vector<double> rest = losses(launch(3, {"resume", folder / "zero", "--limit-steps", "0", "--json"}));
+  shared.insert(shared.end(), rest.begin(), rest.end());
+  ASSERT_EQ(shared.size(), 8u);
+  for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(shared[i] / alone[i], 1, 1e-5) << i;
+  const std::string out = folder / "zero";
+  for (const bool model : {true, false}) {
+    const Finished read = test::run_heddle({"eval", "--model", out, "--device", "reference:0", "--json"});
+    EXPECT_EQ(read.exit_code, 0) << read.err;
+    if (model) std::filesystem::remove(out + "/model.safetensors");
+  }
 }
 
 // HEDDLE_TEST_KILLS: how often, instead of 3.
