@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Two ranks in two network namespaces, over a link that loses packets, delays them, and is down for a while in the middle
+# of the run: it has to end with the bits of a run over a link without faults. Root, python3 and Open MPI are needed;
+# without them the script says so and ends with 0.
+#   tools/netns_faults.sh [RECIPE [BATCH [STEPS [LOSS [DELAY_MS [OUTAGE_S]]]]]]        mnist-mlp 64 30 0.01 20 10
+#   BUILD: the build folder, build/release; DEVICE: opencl:0
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+recipe=${1:-mnist-mlp} batch=${2:-64} steps=${3:-30} loss=${4:-0.01} delay=${5:-20} outage=${6:-10}
+heddle=$PWD/${BUILD:-build/release}/bin/heddle relay=$PWD/tools/lossy_link.py
+skip() { echo "netns_faults: $1: skipped"; exit 0; }
+[ "$(id -u)" = 0 ] || skip "root is needed to make network namespaces"
+for tool in ip mpirun python3 unshare; do command -v "$tool" > /dev/null || skip "$tool is not installed"; done
+[ -x "$heddle" ] || skip "$heddle is not built"
+[ -c /dev/net/tun ] || skip "there is no /dev/net/tun"
+
+id=$$ folder=$(mktemp -d) link="" down=""
+names=("hfa$id" "hfb$id")
+cleanup() {
+  for pid in $link $down; do kill "$pid" 2> /dev/null || true; done
+  for name in "${names[@]}"; do ip netns del "$name" 2> /dev/null || true; done
+  rm -rf "$folder"
+}
+trap cleanup EXIT
+for name in "${names[@]}"; do
+  ip netns add "$name" 2> "$folder/error" || skip "no network namespace can be made ($(cat "$folder/error"))"
+  ip netns exec "$name" ip link set lo up
+done
+
+# connect LOSS DELAY_MS: both ends of a new link, with addresses.
+connect() {
+  [ -z "$link" ] || { kill "$link"; wait "$link" 2> /dev/null || true; }
+  python3 "$relay" "hf0$id" "hf1$id" "$1" "$2" > "$folder/relay" 2>&1 &
+  link=$!
+  for _ in $(seq 100); do grep -q ready "$folder/relay" && break; sleep 0.05; done
+  grep -q ready "$folder/relay" || skip "no TUN devices can be made ($(tail -n 1 "$folder/relay"))"
+  for end in 0 1; do
+    ip link set "hf$end$id" netns "${names[end]}"
+    ip netns exec "${names[end]}" ip addr add "10.204.0.$((end + 1))/24" dev "hf$end$id"
+    ip netns exec "${names[end]}" ip link set "hf$end$id" up
+  done
+}
+
+# What mpirun starts on the other host, which is a namespace with a name of its own.
+cat > "$folder/agent" << AGENT
+#!/usr/bin/env bash
+shift
+exec ip netns exec ${names[1]} unshare --uts bash -c "hostname ${names[1]}; \$*"
+AGENT
+chmod +x "$folder/agent"
+
+# train NAME: prints the last line of the run.
+train() {
+  local processors=$(($(nproc) > 1 ? $(nproc) / 2 : 1))
+  ip netns exec "${names[0]}" unshare --uts bash -c 'hostname '"${names[0]}"'; exec "$@"' bash \
+    env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HEDDLE_QUIET=1 \
+    mpirun --host 10.204.0.1:1,10.204.0.2:1 --mca plm_rsh_agent "$folder/agent" --mca btl tcp,self \
+    --mca oob_tcp_if_include 10.204.0.0/24 --mca btl_tcp_if_include 10.204.0.0/24 --mca mpi_yield_when_idle 1 \
+    --bind-to none -x POCL_MAX_PTHREAD_COUNT=$processors -x POCL_CPU_MAX_CU_COUNT=$processors \
+    -x LP_NUM_THREADS=$processors -x HEDDLE_QUIET "$heddle" train "$recipe" --batch "$batch" --steps "$steps" --json \
+    --seed 3 --device "${DEVICE:-opencl:0}" --out "$folder/$1" --limit-test 16 --set log.eval_every=100000000 \
+    --set checkpoint.every=100000000 > "$folder/out" 2> "$folder/error" || { cat "$folder/error" >&2; exit 1; }
+  grep '"event":"done"' "$folder/out"
+}
+field() { grep -o "\"$1\":\"\\?[0-9a-f.]*" | cut -d : -f 2 | tr -d '"'; }
+repeated() { ip netns exec "${names[0]}" awk '/^Tcp:/ { n = $13 } END { print n }' /proc/net/snmp; }
+
+connect 0 0
+train whole > "$folder/whole.line"
+connect "$loss" "$delay"
+before=$(repeated)
+(
+  until [ "$(grep -c '"event":"step"' "$folder/faults/metrics.jsonl" 2> /dev/null || true)" -ge $((steps / 3)) ] 2> /dev/null; do sleep 0.1; done
+  ip netns exec "${names[0]}" ip link set "hf0$id" down
+  sleep "$outage"
+  ip netns exec "${names[0]}" ip link set "hf0$id" up
+  echo over > "$folder/outage"
+) &
+down=$!
+train faults > "$folder/faults.line"
+[ -f "$folder/outage" ] || { echo "netns_faults: the run ended before the link was down for $outage s"; exit 1; }
+echo "$recipe, $steps updates: $(field seconds < "$folder/whole.line") s without faults," \
+  "$(field seconds < "$folder/faults.line") s with $loss lost, $delay ms delay and $outage s without a link;" \
+  "segments sent again: $(($(repeated) - before))"
+for line in whole faults; do
+  echo "$line: loss $(field loss < "$folder/$line.line"), parameters $(field parameters_sha256 < "$folder/$line.line")"
+done
+[ "$(field parameters_sha256 < "$folder/whole.line")" = "$(field parameters_sha256 < "$folder/faults.line")" ] ||
+  { echo "netns_faults: parameters differ"; exit 1; }
