@@ -104,37 +104,33 @@ CheckpointWriter::CheckpointWriter(const std::string& folder, const CheckpointOp
   }
 }
 
-CheckpointWriter::~CheckpointWriter() {
-  if (thread_.joinable()) thread_.join();
-}
-
-void CheckpointWriter::wait() {
-  if (thread_.joinable()) thread_.join();
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-}
-
-std::string CheckpointWriter::save(int64_t step, const Checkpoint& checkpoint, std::optional<double> score) {
+std::string CheckpointWriter::save(int64_t step, const Checkpoint& checkpoint, std::optional<double> score,
+                                   const AroundWriting& around) {
   wait();
   if (score && !std::isfinite(*score)) score.reset();
-  const std::string path = checkpoint_path(folder_, step);
   const auto snapshot = std::make_shared<Snapshot>(checkpoint.tensors, checkpoint.metadata);
   if (score) snapshot->add(score_key, fmt::format("{}", *score));
-  const auto write = [this, step, score, path, snapshot] {
-    try {
-      snapshot->write(path);
-      std::erase_if(kept_, [&](const Kept& kept) { return kept.step >= step; });
-      kept_.push_back({step, score});
-      remove_old();
-    } catch (...) {
-      error_ = std::current_exception();
+  writing_.start([this, file = Kept{step, score}, snapshot, around] {
+    std::exception_ptr failure;
+    if (around.before) {
+      for (const auto& [key, value] : around.before()) snapshot->add(key, value);
     }
-  };
-  try {
-    thread_ = std::thread(write);
-  } catch (const std::system_error&) {  // the system has no more threads: it is written here
-    write();
-  }
-  return path;
+    try {
+      write(file, *snapshot);
+    } catch (...) {
+      if (!around.after) throw;
+      failure = std::current_exception();
+    }
+    if (around.after) around.after(failure);
+  });
+  return checkpoint_path(folder_, step);
+}
+
+void CheckpointWriter::write(const Kept& file, Snapshot& snapshot) {
+  snapshot.write(checkpoint_path(folder_, file.step));
+  std::erase_if(kept_, [&](const Kept& kept) { return kept.step >= file.step; });
+  kept_.push_back(file);
+  remove_old();
 }
 
 void CheckpointWriter::remove_old() {

@@ -12,17 +12,19 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "heddle/core/device/context.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/train/background_task.h"
 
 namespace heddle::train {
 
+class Snapshot;
 struct WholeCheckpoint;
 
 struct Checkpoint {
@@ -41,36 +43,43 @@ struct CheckpointOptions {
   bool keep_best = true;
 };
 
+// What the thread that writes does besides, where a save is one of several ranks.
+struct AroundWriting {
+  std::function<Metadata()> before = {};                       // gives what is added to the file's metadata
+  std::function<void(std::exception_ptr failure)> after = {};  // of what came before, if any
+};
+
 class CheckpointWriter {
  public:
   // Into a folder that nobody else writes to; makes it where it is missing, and removes what a killed process left of
   // unfinished files.
   explicit CheckpointWriter(const std::string& folder, const CheckpointOptions& options = {});
   // Waits; an error of the last file is lost, so wait() before.
-  ~CheckpointWriter();
+  ~CheckpointWriter() = default;
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   // Observes the tensors: when it returns their values are on the host, and a thread writes them. Waits for the file
   // before, so that at most one copy is held. `score`, where there is one, says how good the model is (less is better,
   // e.g. a validation loss): the file with the lowest is the best. Returns the path that the file will have.
-  std::string save(int64_t step, const Checkpoint& checkpoint, std::optional<double> score = {});
+  std::string save(int64_t step, const Checkpoint& checkpoint, std::optional<double> score = {},
+                   const AroundWriting& around = {});
   // Until everything saved so far is on the disk.
-  void wait();
+  void wait() { writing_.wait(); }
 
  private:
   struct Kept {
     int64_t step = 0;
     std::optional<double> score;
   };
+  void write(const Kept& file, Snapshot& snapshot);
   void remove_old();
   void remove_lost_shards() const;
 
   std::string folder_;
   CheckpointOptions options_;
   std::vector<Kept> kept_;  // by step; the thread's while it runs
-  std::thread thread_;
-  std::exception_ptr error_;
+  BackgroundTask writing_;
 };
 
 std::string checkpoint_path(const std::string& folder, int64_t step);

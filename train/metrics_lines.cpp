@@ -72,7 +72,8 @@ void MetricsLines::on_sample(Trainer& t, const Generated& made) {
 }
 
 void MetricsLines::on_checkpoint(Trainer& t, const std::string& path) {
-  sink_(line_of({{"event", "checkpoint"}, {"step", t.step()}, {"path", path}}));
+  sink_(
+      line_of({{"event", "checkpoint"}, {"step", t.step()}, {"path", path}, {"stall_ms", t.checkpoint_stall() * 1e3}}));
 }
 
 void MetricsLines::on_straggler(Trainer& t, const Straggler& straggler) {

@@ -40,6 +40,8 @@ data::BatchPart Replicas::part_of(int64_t batch) const {
   return {.first = place * least + std::min(place, longer), .size = least + (place < longer ? 1 : 0)};
 }
 
+distributed::Group Replicas::group(const std::string& name) { return world_.group(name, {all_.ranks()}); }
+
 void Replicas::wait(const distributed::Ticket& ticket) {
   waiting_ = true;
   const auto start = std::chrono::steady_clock::now();

@@ -37,6 +37,9 @@ class Replicas {
   // Its share of the batch's examples.
   double share_of(int64_t batch) const { return static_cast<double>(part_of(batch).size) / static_cast<double>(batch); }
 
+  // All ranks once more, for calls of another thread. Every rank asks for it at the same place.
+  distributed::Group group(const std::string& name);
+
   // Each value becomes its sum over the ranks.
   void sum(std::vector<float>& values);
   // The same under way, for wait(): the values stay where they are until then. Sums of several lists go side by side.

@@ -164,8 +164,7 @@ std::string checkpoint_of_shard(std::string_view name) {
   return std::string(name.substr(0, mark)) + std::string(file_ending);
 }
 
-Metadata write_shards(Replicas& replicas, const std::string& checkpoint, int64_t step,
-                      const std::vector<Optimizers::ShardState>& states) {
+Snapshot snapshot_of_shards(int64_t step, const std::vector<Optimizers::ShardState>& states) {
   TensorMap tensors;
   Metadata metadata{{step_key, std::to_string(step)}};
   for (const Optimizers::ShardState& state : states) {
@@ -177,13 +176,19 @@ Metadata write_shards(Replicas& replicas, const std::string& checkpoint, int64_t
     tensors.emplace(ranged(name, state.begin, state.end), state.values);
     metadata[std::string(shape_prefix) + name] = text_of(state.whole);
   }
-  const std::string path = shard_path(checkpoint, replicas.rank(), replicas.size());
-  const std::string checksum = Snapshot(tensors, metadata).write(path);
-  const auto crc = static_cast<int64_t>(std::stoull(checksum, nullptr, 16));
-  const std::vector<int64_t> all = replicas.gather({static_cast<int64_t>(size_of_file(path)), crc});
-  Metadata manifest{{count_key, std::to_string(replicas.size())}};
-  for (size_t rank = 0; rank < all.size() / 2; ++rank)
-    manifest[manifest_key(static_cast<int64_t>(rank))] = fmt::format("{} {:08x}", all[2 * rank], all[2 * rank + 1]);
+  return {tensors, metadata};
+}
+
+ShardFile write_shard(Snapshot& part, const std::string& path) {
+  const std::string checksum = part.write(path);
+  return {static_cast<int64_t>(size_of_file(path)), static_cast<int64_t>(std::stoull(checksum, nullptr, 16))};
+}
+
+Metadata manifest_of(const std::vector<ShardFile>& files) {
+  Metadata manifest{{count_key, std::to_string(files.size())}};
+  for (size_t rank = 0; rank < files.size(); ++rank)
+    manifest[manifest_key(static_cast<int64_t>(rank))] =
+        fmt::format("{} {:08x}", files[rank].bytes, files[rank].checksum);
   return manifest;
 }
 

@@ -4,9 +4,9 @@
 // rank's file is, with its checksum; step-00001234.rank-0-of-4.safetensors and the others have the states of what the
 // rank owns: whole ones under their names, elements [begin, end) of one as "NAME[begin:end]" with the shape of the
 // whole in the metadata. Read together they are what one process would have written. Invariants: ranks' files are on
-// the disk before the file that names them, so that one is the commit; whole states that several ranks have (counts of
-// updates) are equal. Errors: IoError that names the file: missing, of another length or checksum, of another step,
-// states with gaps. Thread safety: as ranks make collective calls; reading is pure.
+// the disk before the file that names them (train/shard_save.h), so that one is the commit; whole states that several
+// ranks have (counts of updates) are equal. Errors: IoError that names the file: missing, of another length or
+// checksum, of another step, states with gaps. Thread safety: functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "heddle/io/safetensors.h"
+#include "heddle/train/checked_file.h"
 #include "heddle/train/optimizers.h"
-#include "heddle/train/replicas.h"
 
 namespace heddle::train {
 
@@ -25,9 +25,15 @@ std::string shard_path(const std::string& checkpoint, int64_t rank, int64_t rank
 // Of the name of such a file that of its checkpoint; empty for any other.
 std::string checkpoint_of_shard(std::string_view name);
 
-// All ranks write what they own; gives what the metadata of the checkpoint has to say besides. Waits for all.
-Metadata write_shards(Replicas& replicas, const std::string& checkpoint, int64_t step,
-                      const std::vector<Optimizers::ShardState>& states);
+// What a rank owns, as it is now, on the host.
+Snapshot snapshot_of_shards(int64_t step, const std::vector<Optimizers::ShardState>& states);
+// A rank's file on the disk: its length, and the checksum of all but elements.
+struct ShardFile {
+  int64_t bytes = 0, checksum = 0;
+};
+ShardFile write_shard(Snapshot& part, const std::string& path);
+// What the metadata of the checkpoint says of the files, by rank.
+Metadata manifest_of(const std::vector<ShardFile>& files);
 
 // A checkpoint's bytes with those of its shards.
 struct WholeCheckpoint {

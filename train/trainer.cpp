@@ -44,6 +44,7 @@ std::string Trainer::weights_sha256() const {
   return state_->training_step.parameters() != nullptr ? state_->weights_sha256
                                                        : train::parameters_sha256(state_->task.model());
 }
+double Trainer::checkpoint_stall() const { return state_->save_stall; }
 std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }
 std::string Trainer::model_path() const {
   return state_->folder != nullptr ? state_->folder->file("model.safetensors") : std::string();

@@ -95,6 +95,8 @@ class Trainer {
   // and empty before.
   std::string weights_sha256() const;
   // Of the latest checkpoint, empty before it, and of the model; without a folder empty.
+  // How long training stood for the latest checkpoint: for the copy of its values, and for the files of the one before.
+  double checkpoint_stall() const;
   std::string checkpoint_path() const;
   std::string model_path() const;
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/random/generator.h"
 #include "heddle/core/graph/number_guard.h"
@@ -17,7 +19,7 @@
 #include "heddle/train/early_stopping.h"
 #include "heddle/train/metrics_lines.h"
 #include "heddle/train/not_finite.h"
-#include "heddle/train/sharded_checkpoint.h"
+#include "heddle/train/shard_save.h"
 #include "heddle/train/tensorboard.h"
 
 namespace heddle::train {
@@ -249,25 +251,44 @@ void Trainer::State::generate_here() {
 void Trainer::State::save_checkpoint() {
   if (saved_at == step || (folder == nullptr && shared_folder.empty())) return;
   saved_at = step;
-  const Metadata manifest = save_shards();
-  ShardedParameters* const shared = shared_parameters();
-  const WholeParameters whole = shared != nullptr ? shared->gathered(folder != nullptr) : WholeParameters();
+  const auto start = std::chrono::steady_clock::now();
+  save_beside();
+  if (!config.checkpoint.beside) wait_for_files();
+  save_stall = seconds_since(start);
   if (folder == nullptr) return;
-  const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
-  RunState state = run_state();
-  state.whole = shared != nullptr ? &whole : nullptr;
-  Checkpoint checkpoint = checkpoint_of(state, config, {step, feed.position()});
-  checkpoint.metadata.insert(manifest.begin(), manifest.end());
-  checkpoint_path = checkpoints->save(step, checkpoint, score);
   tell([&](Callback& c) { c.on_checkpoint(self, checkpoint_path); });
 }
 
-// Of ranks that share states: what the checkpoint says of theirs. None begins while the first rank removes old files.
-Metadata Trainer::State::save_shards() {
+void Trainer::State::save_beside() {
+  const AroundWriting shards = begin_shards();
+  ShardedParameters* const shared = shared_parameters();
+  const WholeParameters whole = shared != nullptr ? shared->gathered(folder != nullptr) : WholeParameters();
+  if (folder == nullptr) {
+    part_writing.start([shards] {
+      (void)shards.before();
+      shards.after(nullptr);
+    });
+    return;
+  }
+  const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
+  RunState state = run_state();
+  state.whole = shared != nullptr ? &whole : nullptr;
+  checkpoint_path = checkpoints->save(step, checkpoint_of(state, config, {step, feed.position()}), score, shards);
+}
+
+// Of ranks that share states. None begins before all, and the first rank's removal of old files, are over.
+AroundWriting Trainer::State::begin_shards() {
   if (shared_folder.empty()) return {};
+  wait_for_files();
+  const auto save = std::make_shared<ShardSave>(
+      replicas.group("checkpoints"), train::checkpoint_path(shared_folder, step), step, optimizers.shard_states());
+  return {.before = [save] { return save->write_part(); },
+          .after = [save](std::exception_ptr failure) { save->end(std::move(failure)); }};
+}
+
+void Trainer::State::wait_for_files() {
   if (checkpoints) checkpoints->wait();
-  (void)replicas.any(false);
-  return write_shards(replicas, train::checkpoint_path(shared_folder, step), step, optimizers.shard_states());
+  part_writing.wait();
 }
 
 // Ranks that share parameters all read the file that the first one chooses.
@@ -285,7 +306,7 @@ std::optional<LatestCheckpoint> Trainer::State::best_checkpoint() {
 // run goes on from there.
 void Trainer::State::take_best() {
   save_checkpoint();
-  if (checkpoints) checkpoints->wait();
+  wait_for_files();
   const std::optional<LatestCheckpoint> best = best_checkpoint();
   if (!best || best->step == step) return;
   restore_weights(best->checkpoint, run_state());
@@ -354,10 +375,11 @@ void Trainer::State::finish(bool evaluating) {
   }
   const WholeParameters whole = shared != nullptr ? shared->gathered(replicas.leads()) : WholeParameters();
   if (shared != nullptr) weights_sha256 = shared->sha256(whole);
-  if (folder == nullptr) return;
-  save_checkpoint();
-  save_model(whole);
-  checkpoints->wait();
+  if (folder != nullptr) {
+    save_checkpoint();
+    save_model(whole);
+  }
+  wait_for_files();
 }
 
 Outcome Trainer::State::run(bool evaluating) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/train/background_task.h"
 #include "heddle/train/checkpoint.h"
 #include "heddle/train/evaluation_scope.h"
 #include "heddle/train/feed.h"
@@ -53,6 +54,7 @@ struct Trainer::State {
   TrainingStep training_step;
   std::vector<std::shared_ptr<Callback>> callbacks;
   std::optional<CheckpointWriter> checkpoints;
+  BackgroundTask part_writing;  // of a rank that shares states and does not lead
 
   int64_t step = 0;                     // done so far
   data::Loader::Position stream_begin;  // where a stream goes on
@@ -61,6 +63,7 @@ struct Trainer::State {
   bool stopped = false;
   Wishes agreed;                // of all ranks
   std::string checkpoint_path;  // of the latest
+  double save_stall = 0;        // seconds that training stood for it
   std::string shared_folder;    // of checkpoints, where ranks write states of their own; empty: none
   Evaluation evaluation, tested;
   int64_t evaluated_at = -1, saved_at = -1;
@@ -112,8 +115,10 @@ struct Trainer::State {
   void generate();
   void generate_here();
   void save_checkpoint();
-  Metadata save_shards();
   std::optional<LatestCheckpoint> best_checkpoint();
+  void save_beside();
+  AroundWriting begin_shards();
+  void wait_for_files();
   void take_best();
   void save_model(const WholeParameters& whole);
   void finish(bool evaluating);

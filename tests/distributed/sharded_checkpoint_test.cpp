@@ -10,7 +10,9 @@
 #include "heddle/core/functions/random/generator.h"
 #include "heddle/train/checkpoint.h"
 #include "heddle/train/prefix.h"
+#include "heddle/train/replicas.h"
 #include "heddle/train/shard_layout.h"
+#include "heddle/train/shard_save.h"
 #include "heddle/train/sharded_gradients.h"
 #include "heddle/train/sharded_parameters.h"
 #include "tests/distributed/layers_task.h"
@@ -100,7 +102,8 @@ TEST_F(ShardedCheckpoints, AnyNumberOfRanksReadsThem) {
       const Checkpoint file = load_checkpoint(newest("a"), &device(where), States::on_host);
       EXPECT_FALSE(file.tensors.contains("optimizer.0.m"));
       optimizers.load_shards(with_prefix(file.on_host(), optimizer_prefix));
-      const Metadata made = write_shards(replicas, copy, 6, optimizers.shard_states());
+      ShardSave save(replicas.group("checkpoints"), copy, 6, optimizers.shard_states());
+      const Metadata made = save.write_part();
       if (world.rank() == 0) manifest = made;
     });
     Checkpoint whole{with_prefix(load_checkpoint(newest("a"), &device(where)).tensors, ""), manifest};
