@@ -1,6 +1,7 @@
 #include "tools/train_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -95,6 +96,10 @@ void TrainReport::on_sample(train::Trainer& t, const train::Generated& made) {
 void TrainReport::on_straggler(train::Trainer&, const train::Straggler& straggler) {
   progress_.line(fmt::format("rank {:<10}needs {:.1f} ms for its part of an update, the others {:.1f} ms and wait",
                              straggler.rank, straggler.seconds * 1e3, straggler.others * 1e3));
+}
+
+void TrainReport::on_shares(train::Trainer&, const std::vector<int64_t>& examples) {
+  progress_.line(fmt::format("shares         of a batch, by rank: {}", fmt::join(examples, ", ")));
 }
 
 void TrainReport::last_figure(const train::Evaluation& e) {

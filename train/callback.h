@@ -8,9 +8,9 @@
 //
 // Order: on_train_start; for each epoch on_epoch_start, for each update on_batch_start and on_batch_end, on_epoch_end;
 // on_train_end. on_steps comes when a window of updates is finished on the device: only then are losses known, and
-// nothing waits for a single one. on_evaluate, on_sample, on_checkpoint and on_straggler come as it happens. Callbacks
-// are called in the order in which they were added. Errors: what a callback throws ends the run. Thread safety: called
-// by the training thread.
+// nothing waits for a single one. on_evaluate, on_sample, on_checkpoint, on_straggler and on_shares come as it happens.
+// Callbacks are called in the order in which they were added. Errors: what a callback throws ends the run. Thread
+// safety: called by the training thread.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +62,7 @@ class Callback {
   virtual void on_sample(Trainer&, const Generated&) {}  // of generative models
   virtual void on_checkpoint(Trainer&, const std::string& /*path*/) {}
   virtual void on_straggler(Trainer&, const Straggler&) {}
+  virtual void on_shares(Trainer&, const std::vector<int64_t>& /*examples*/) {}  // of the batch, by rank, from now on
   virtual void on_epoch_end(Trainer&) {}
   virtual void on_train_end(Trainer&, Outcome) {}
 

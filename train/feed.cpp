@@ -19,7 +19,7 @@ data::BatchPart part_of_rank(const Config& c, const Replicas* replicas) {
   return {part.first * c.training.accumulate, part.size * c.training.accumulate};
 }
 
-data::Loader make_loader(const TrainingData& data, const Config& c, const Replicas* replicas) {
+std::unique_ptr<data::Loader> make_loader(const TrainingData& data, const Config& c, const Replicas* replicas) {
   if (c.data.workers < 0 || c.data.workers > 1024)
     throw ValueError(fmt::format("[train] {} workers; expected 0 to 1024", c.data.workers));
   const auto seed = static_cast<uint64_t>(c.run.seed);
@@ -30,7 +30,7 @@ data::Loader make_loader(const TrainingData& data, const Config& c, const Replic
                                     .part = part_of_rank(c, replicas),
                                     .collate = data.collate,
                                     .transforms = data.transforms};
-  if (data.stream) return {data.stream, options};
+  if (data.stream) return std::make_unique<data::Loader>(data.stream, options);
   const int64_t examples = data.sampler ? data.sampler->size() : data.dataset->size();
   if (c.training.accumulate > 1 && examples < options.batch) {
     throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}",
@@ -40,27 +40,40 @@ data::Loader make_loader(const TrainingData& data, const Config& c, const Replic
     throw ValueError(
         fmt::format("[train] the batch size is {0}, but an epoch has only {1} examples: --batch {1} or less",
                     c.training.batch, examples));
-  return {data.dataset, data.sampler ? data.sampler : data::shuffled(data.dataset->size(), seed), options};
+  return std::make_unique<data::Loader>(
+      data.dataset, data.sampler ? data.sampler : data::shuffled(data.dataset->size(), seed), options);
 }
 
 }  // namespace
 
 Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device, DeviceWatch& watch,
            const Replicas* replicas)
-    : device_(device), watch_(watch), parts_(parts_of_rank(c, replicas)), loader_(make_loader(data, c, replicas)) {}
+    : device_(device),
+      watch_(watch),
+      parts_(parts_of_rank(c, replicas)),
+      make_([&data, &c, replicas] { return make_loader(data, c, replicas); }),
+      loader_(make_()) {}
+
+void Feed::share() {
+  const data::Loader::Position next = position();
+  if (started_) finished_ = report();
+  loader_ = make_();
+  started_ = false;
+  start(next);
+}
 
 void Feed::start(const data::Loader::Position& position) {
   if (started_) finished_ = report();
   started_ = true;
-  loader_.start(position);
+  loader_->start(position);
   fetched_ = false;
   more_ = true;
 }
 
 bool Feed::load(data::Sample& batch) {
-  ahead_position_ = loader_.position();
+  ahead_position_ = loader_->position();
   const auto meanwhile = [this] { watch_.look(); };
-  if (loader_.next(batch, meanwhile)) return true;
+  if (loader_->next(batch, meanwhile)) return true;
   if (batches_per_epoch() >= 0) return false;
   if (ahead_position_.batch == 0)
     throw ValueError(fmt::format("[train] pass {} over the stream gave no batch", ahead_position_.epoch));
@@ -97,7 +110,7 @@ bool Feed::next(std::vector<Tensor>& batch) {
 
 data::LoaderReport Feed::report() const {
   data::LoaderReport all = finished_;
-  if (started_) all += loader_.report();
+  if (started_) all += loader_->report();
   return all;
 }
 
@@ -110,9 +123,9 @@ std::vector<Tensor> first_batch(const TrainingData& data, const Config& config, 
   Config one = config;
   one.data.workers = 0;
   one.training.accumulate = 1;
-  data::Loader loader = make_loader(data, one, nullptr);
+  const std::unique_ptr<data::Loader> loader = make_loader(data, one, nullptr);
   data::Sample batch;
-  return loader.next(batch) ? data::to_tensors(batch, device) : std::vector<Tensor>();
+  return loader->next(batch) ? data::to_tensors(batch, device) : std::vector<Tensor>();
 }
 
 int64_t checked_examples_per_update(const Config& c) {

@@ -5,6 +5,8 @@
 // those of the data. Thread safety: none.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "heddle/data/loader.h"
@@ -17,18 +19,20 @@ namespace heddle::train {
 
 class Feed {
  public:
-  // `watch` is asked to look at the device while the loop waits; it has to outlive the feed. With `replicas`, which may
-  // be null, a batch is this rank's part of it; under --parts the tensors of its parts (train/batch_parts.h), one
-  // behind the other.
+  // `watch` is asked to look at the device while the loop waits; it, data and config have to outlive the feed. With
+  // `replicas`, which may be null, a batch is this rank's part of it; under --parts the tensors of its parts
+  // (train/batch_parts.h), one behind the other.
   Feed(const TrainingData& data, const Config& config, DeviceContext& device, DeviceWatch& watch,
        const Replicas* replicas = nullptr);
 
   // -1 for a stream.
-  int64_t batches_per_epoch() const { return loader_.batches(); }
+  int64_t batches_per_epoch() const { return loader_->batches(); }
+  // `replicas` share out batches otherwise now: the next batch is the same one, of which this rank takes its new part.
+  void share();
   // Batches from there on.
   void start(const data::Loader::Position& position);
   // Of the batch that next() gives.
-  data::Loader::Position position() const { return fetched_ ? ahead_position_ : loader_.position(); }
+  data::Loader::Position position() const { return fetched_ ? ahead_position_ : loader_->position(); }
   // The next batch; false at the end of the epoch. A stream is opened again at its end; ValueError when it gives no
   // batch at all.
   bool next(std::vector<Tensor>& batch);
@@ -46,7 +50,8 @@ class Feed {
   DeviceContext& device_;
   DeviceWatch& watch_;
   size_t parts_;
-  data::Loader loader_;
+  std::function<std::unique_ptr<data::Loader>()> make_;
+  std::unique_ptr<data::Loader> loader_;
   data::LoaderReport finished_;  // epochs before this one
   std::vector<Tensor> ahead_;
   data::Loader::Position ahead_position_;

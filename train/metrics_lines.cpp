@@ -84,6 +84,10 @@ void MetricsLines::on_straggler(Trainer& t, const Straggler& straggler) {
                  {"others_step_ms", straggler.others * 1e3}}));
 }
 
+void MetricsLines::on_shares(Trainer& t, const std::vector<int64_t>& examples) {
+  sink_(line_of({{"event", "shares"}, {"step", t.step()}, {"examples", examples}}));
+}
+
 void MetricsLines::on_epoch_end(Trainer& t) {
   const Throughput r = t.report().throughput;
   sink_(line_of({{"event", "loader"},

@@ -31,6 +31,7 @@ class MetricsLines final : public Callback {
   void on_sample(Trainer& trainer, const Generated& made) override;
   void on_checkpoint(Trainer& trainer, const std::string& path) override;
   void on_straggler(Trainer& trainer, const Straggler& straggler) override;
+  void on_shares(Trainer& trainer, const std::vector<int64_t>& examples) override;
   void on_epoch_end(Trainer& trainer) override;
   void on_train_end(Trainer& trainer, Outcome outcome) override;
 

@@ -24,6 +24,11 @@ void RankPace::open() {
   waited_ = replicas_.waited_seconds();
 }
 
+void RankPace::begin_again() {
+  windows_ = 0;
+  slow_.assign(slow_.size(), 0);
+}
+
 std::vector<Straggler> RankPace::close(int64_t updates) {
   if (replicas_.alone() || updates == 0) return {};
   const double own = seconds_since(start_) - (replicas_.waited_seconds() - waited_);

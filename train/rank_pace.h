@@ -19,10 +19,18 @@ class RankPace {
  public:
   explicit RankPace(Replicas& replicas) : replicas_(replicas) {}
 
+  // So many updates of a run have windows of a few updates each, so that a rank is named within them.
+  static constexpr int64_t early_updates = 20;
+
   void open();
   // A window of so many updates is over. Gives ranks that took half as long again as the median of the others in this
   // window and in the one before, each once in a run.
   std::vector<Straggler> close(int64_t updates);
+
+  // The next window compiles kernels once more.
+  void begin_again();
+  // Whether the last window does.
+  bool counts() const { return windows_ > 1; }
 
   // Of an update of the last window, by rank; none before the second window, and of one process.
   const std::vector<double>& seconds() const { return seconds_; }

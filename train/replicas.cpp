@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
@@ -32,12 +34,23 @@ std::string checked_mesh(const std::string& text, int ranks) {
 Replicas::Replicas(distributed::World& world, const std::string& mesh)
     : world_(world), mesh_(checked_mesh(mesh, world.size())), all_(world.all()) {}
 
-data::BatchPart Replicas::part_of(int64_t batch) const {
+std::vector<int64_t> Replicas::shares_of(int64_t batch) const {
   if (batch < size())
     throw ValueError(fmt::format("[train] a batch of {} for {} ranks: each takes one example at least", batch, size()));
   // The first `longer` parts have one more.
-  const int64_t least = batch / size(), longer = batch % size(), place = rank();
-  return {.first = place * least + std::min(place, longer), .size = least + (place < longer ? 1 : 0)};
+  const int64_t least = batch / size(), longer = batch % size();
+  if (!shares_.empty() && std::accumulate(shares_.begin(), shares_.end(), int64_t{0}) == batch) return shares_;
+  std::vector<int64_t> shares(static_cast<size_t>(size()), least);
+  for (int64_t place = 0; place < longer; ++place) ++shares[static_cast<size_t>(place)];
+  return shares;
+}
+
+void Replicas::share(std::vector<int64_t> examples) { shares_ = std::move(examples); }
+
+data::BatchPart Replicas::part_of(int64_t batch) const {
+  const std::vector<int64_t> shares = shares_of(batch);
+  const auto place = shares.begin() + rank();
+  return {.first = std::accumulate(shares.begin(), place, int64_t{0}), .size = *place};
 }
 
 distributed::Group Replicas::group(const std::string& name) { return world_.group(name, {all_.ranks()}); }

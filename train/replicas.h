@@ -31,8 +31,12 @@ class Replicas {
   bool leads() const { return rank() == 0; }  // writes files and prints
   const std::string& mesh() const { return mesh_; }
 
-  // What this rank takes of a batch: parts follow each other in the order of ranks, and differ by one example at most.
-  // ValueError where there are fewer examples than ranks.
+  // How many examples of a batch each rank takes: they differ by one at most, unless share() said otherwise. ValueError
+  // where there are fewer examples than ranks.
+  std::vector<int64_t> shares_of(int64_t batch) const;
+  // Of batches of as many examples as these together, each rank takes so many. All ranks say the same.
+  void share(std::vector<int64_t> examples);
+  // What this rank takes of a batch: parts follow each other in the order of ranks.
   data::BatchPart part_of(int64_t batch) const;
   // Its share of the batch's examples.
   double share_of(int64_t batch) const { return static_cast<double>(part_of(batch).size) / static_cast<double>(batch); }
@@ -86,6 +90,7 @@ class Replicas {
   std::string mesh_;
   distributed::Group all_;
   bool mixed_ = false;
+  std::vector<int64_t> shares_;  // by rank; empty: equal ones
   double waited_ = 0;
   std::atomic<bool> waiting_{false};
 };

@@ -29,7 +29,9 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
     : task_(task),
       optimizers_(optimizers),
       average_(average),
+      config_(config),
       device_(device),
+      replicas_(replicas),
       accumulate_(config.training.accumulate),
       low_(config.training.precision == "f32" ? std::nullopt : std::optional(parse_dtype(config.training.precision))),
       clips_(config.training.clip_norm > 0),
@@ -38,16 +40,20 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
       compiled_(
           compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); },
                   {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {
-  if (replicas != nullptr && (!replicas->alone() || config.training.parts > 0)) {
-    batch_parts_.emplace(task.model(), config, *replicas);
-    shared_.emplace(task.model(), config, device, *replicas, *batch_parts_, parts());
-  }
+  if (replicas != nullptr && (!replicas->alone() || config.training.parts > 0)) share();
   if (shares_states(config, replicas))
     sharded_.emplace(task.model(), optimizers, config, device, *replicas, *batch_parts_, parts_of_sharded());
   if (compresses(config, replicas != nullptr ? replicas->size() : 1))
     compressed_.emplace(task.model(), config, device, *replicas, parts());
   if (accumulate_ == 1) figure_names_ = task.names_of_step();
   for (size_t i = 0; i < figure_names_.size(); ++i) figures_.push_back(empty_list(device));
+}
+
+// What is compiled has the rank's share in it.
+void TrainingStep::share() {
+  shared_.reset();
+  batch_parts_.emplace(task_.model(), config_, *replicas_);
+  shared_.emplace(task_.model(), config_, device_, *replicas_, *batch_parts_, parts());
 }
 
 Wishes TrainingStep::submit(const std::vector<Tensor>& batch, bool keep, const Wishes& mine,

@@ -33,7 +33,7 @@ class TrainingStep {
  public:
   static constexpr int64_t window = 50;  // updates that fit between two take()s
 
-  // `average` may be null, and `replicas`, as a world of one.
+  // `average` may be null, and `replicas`, as a world of one; all outlive it.
   TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config,
                DeviceContext& device, Replicas* replicas = nullptr);
   TrainingStep(const TrainingStep&) = delete;
@@ -52,6 +52,8 @@ class TrainingStep {
   ShardedParameters* parameters() { return sharded_ ? sharded_->parameters() : nullptr; }
   // Parameters and floating buffers become the first rank's.
   void follow_first();
+  // Ranks share out batches otherwise now (train/balance.h): the next update counts this rank's part as what it is.
+  void share();
   // Of the last update that kept them, before clipping (under a loss scale: of the scaled loss), in the order of the
   // model's parameters.
   const std::vector<Tensor>& gradients() const { return gradients_; }
@@ -93,7 +95,9 @@ class TrainingStep {
   Task& task_;
   Optimizers& optimizers_;
   nn::ExponentialAverage* average_;
+  const Config& config_;
   DeviceContext& device_;
+  Replicas* const replicas_;
   int64_t accumulate_;
   std::optional<DType> low_;  // of products, in mixed precision
   bool clips_;

@@ -48,12 +48,12 @@ Trainer::State::State(Trainer& trainer, Task& t, const Config& c, DeviceContext&
       ranks(r),
       replicas(r != nullptr ? *r : alone.emplace().replicas),
       watch(d),
-      feed(t.training(), c, d, watch, &replicas),
+      feed(t.training(), config, d, watch, &replicas),
       length(feed, t.training(), c),
       plateau(make_plateau(c)),
       optimizers(t, c, make_schedule(c, length.steps, plateau), d),
       average(make_average(t.model(), c, replicas)),
-      training_step(t, optimizers, average ? &*average : nullptr, c, d, &replicas),
+      training_step(t, optimizers, average ? &*average : nullptr, config, d, &replicas),
       window(d, watch) {
   compare_ranks(replicas, config, task, device);
   if (c.training.early_stop > 0) callbacks.push_back(std::make_shared<EarlyStopping>(c.training.early_stop));
@@ -94,13 +94,23 @@ void Trainer::State::close_window() {
   watch.close();
   const int64_t updates = training_step.open();
   const UpdateWindow::Seen seen = window.close(training_step.take(), config, step, length.steps_per_epoch);
-  for (const Straggler& straggler : pace.close(updates)) tell([&](Callback& c) { c.on_straggler(self, straggler); });
+  look_at_ranks(updates);
   tell([&](Callback& c) { c.on_steps(self, seen.records); });
   if (!seen.bad.empty()) {
     if (!replicas.leads()) replicas.wait_for_first();  // who says the same
     stop_at(seen.bad, seen.records.back().step, origin(seen.bad_batch));
   }
   open_window();
+}
+
+// Those that the others wait for are named, and get less where that is asked for.
+void Trainer::State::look_at_ranks(int64_t updates) {
+  for (const Straggler& straggler : pace.close(updates)) tell([&](Callback& c) { c.on_straggler(self, straggler); });
+  if (!balance.follow(pace.counts() ? pace.seconds() : std::vector<double>())) return;
+  feed.share();
+  training_step.share();
+  pace.begin_again();
+  tell([&](Callback& c) { c.on_shares(self, replicas.shares_of(config.training.batch)); });
 }
 
 std::string Trainer::State::last_checkpoint() const {
@@ -149,7 +159,11 @@ void Trainer::State::stop_at(const std::string& what, int64_t at, const std::str
 
 // ---- the loop
 
-Wishes Trainer::State::wishes() const { return {stopped, interrupted, window.is_full(training_step.open() + 1)}; }
+// Of several ranks the first windows are short, so that one that is slow is known soon.
+Wishes Trainer::State::wishes() const {
+  const bool early = !replicas.alone() && step - first_step < RankPace::early_updates;
+  return {stopped, interrupted, window.is_full(training_step.open() + 1, early)};
+}
 
 // The next batch, while the device has the gradients to compute and the update is not submitted.
 void Trainer::State::fetch_beside() {

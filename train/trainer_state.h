@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "heddle/train/background_task.h"
+#include "heddle/train/balance.h"
 #include "heddle/train/checkpoint.h"
 #include "heddle/train/evaluation_scope.h"
 #include "heddle/train/feed.h"
@@ -71,6 +72,7 @@ struct Trainer::State {
   std::string weights_sha256;  // of the model's parameters at the end
   UpdateWindow window;
   RankPace pace{replicas};
+  Balance balance{replicas, config};
 
  private:
   template <class Call>
@@ -100,6 +102,7 @@ struct Trainer::State {
   void open_window();
   bool window_is_full() const;
   void close_window();
+  void look_at_ranks(int64_t updates);
   std::string last_checkpoint() const;
   std::string origin(const data::Loader::Position& position);
   std::string origin_of_evaluation();

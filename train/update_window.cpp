@@ -10,7 +10,8 @@
 namespace heddle::train {
 namespace {
 
-constexpr double most_seconds = 0.1;
+constexpr double most_seconds = 0.1, early_seconds = 0.02;
+constexpr int64_t early_updates = 5;
 
 // Empty where all is well. Under a loss scale a gradient that is not finite is what makes it smaller.
 std::string not_finite(const StepRecord& record) {
@@ -40,7 +41,8 @@ void UpdateWindow::add(double rate, const data::Loader::Position& batch) {
   batches_.push_back(batch);
 }
 
-bool UpdateWindow::is_full(int64_t updates) const {
+bool UpdateWindow::is_full(int64_t updates, bool early) const {
+  if (early && updates >= early_updates && seconds_since(start_) >= early_seconds) return true;
   return updates >= TrainingStep::window || seconds_since(start_) >= most_seconds;
 }
 

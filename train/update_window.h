@@ -32,8 +32,8 @@ class UpdateWindow {
   void open();
   // An update by the batch of that position was submitted.
   void add(double rate, const data::Loader::Position& batch);
-  // Whether it has lasted long enough, with so many updates.
-  bool is_full(int64_t updates) const;
+  // Whether it has lasted long enough, with so many updates; an early one is shorter.
+  bool is_full(int64_t updates, bool early = false) const;
 
   // What was seen of a window's updates: all up to the first that has a number which is not finite, and what that is.
   struct Seen {
