@@ -148,6 +148,7 @@ class ConvLowering {
     p_.w_k1 = w.o >= 0 && w.c >= 0 && w.group >= 0;
     for (size_t d = 0; d < 3; ++d) p_.w_k1 = p_.w_k1 && (p_.kernel[d] == 1 || w.space[d] == dense[d]);
     p_.w_c1 = p_.w_k1 && p_.kernel[0] == 1 && (p_.CG == 1 || w.c == p_.kernel[1] * p_.kernel[2]);
+    p_.w_row = p_.w_c1 ? w.o : 0;
   }
 
   Bindings weight_gradient() {

@@ -4,6 +4,7 @@
 
 #include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/choices.h"
+#include "heddle/core/tiles/conv_pointwise.h"
 #include "heddle/core/tiles/conv_schedules.h"
 #include "heddle/core/tiles/conv_winograd.h"
 
@@ -11,6 +12,7 @@ namespace heddle {
 
 namespace {
 
+using conv_schedules::most_floats;
 using conv_schedules::Row;
 
 // Positions of dst that are walked side by side along one dimension: all, or in an input gradient those of one phase.
@@ -24,7 +26,6 @@ int64_t packed_extent(const ConvProblem& p, size_t d, int64_t count) {
   return (count - 1) * p.stride[d] + (p.kernel[d] - 1) * p.dilation[d] + 1;
 }
 
-constexpr int64_t most_floats = 1 << 18;     // of one private array: the bodies' own limit
 constexpr int64_t cached_floats = 48 << 10;  // what a core's second-level cache holds beside other things
 
 // The number of pixels in registers that leaves the fewest unused in a row, the largest of those.
@@ -132,39 +133,6 @@ class PackedRow {
   int64_t mr_ = 1, mi_ = 1, nv_ = 1, nb_ = 1, qt_ = 1, qh_ = 1, ni_ = 1, cb_ = 16;
 };
 
-// Kernels of one position: all channels of the pixels of whole rows, or of several images.
-Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
-  const bool backward = p.kind == ConvProblem::Kind::input_grad;
-  const Extent3& walk = backward ? p.in : p.out;
-  const int64_t cores = std::max<int64_t>(1, caps.compute_units);
-  Row row{{"SCHEDULE", conv_schedules::pointwise},
-          {"VW", 16},
-          {"MR", 8},
-          {"NV", 2},
-          {"CB", choice_at_least("conv", "CB", std::max<int64_t>(p.CG, 16))}};
-  const int64_t most = most_floats / row["CB"] - 32;  // pixels
-  row["QT"] = 1;
-  for (const int64_t qt : {1, 2, 4, 7, 8, 14, 16}) {
-    if (qt * 16 <= most && (row["QT"] * 16 < walk[2])) row["QT"] = qt;
-  }
-  row["QH"] = row["NI"] = 1;
-  for (const int64_t qh : {1, 2, 4, 7, 8, 14, 16, 28, 32, 56}) {
-    if (qh <= walk[1] && qh * row["QT"] * 16 <= std::min<int64_t>(most, 1024)) row["QH"] = qh;
-  }
-  const auto groups = [&] {
-    return p.G * walk[0] * ceil_div(walk[1], row["QH"]) * ceil_div(walk[2], row["QT"] * 16) * ceil_div(p.N, row["NI"]);
-  };
-  for (const int64_t ni : {2, 4, 8}) {
-    const int64_t before = row["NI"];
-    if (ni > p.N || row["QH"] < walk[1] || ni * row["QH"] * row["QT"] * 16 > std::min<int64_t>(most, 512)) break;
-    row["NI"] = ni;
-    if (groups() < cores) row["NI"] = before;
-  }
-  row["NO"] = choice_at_least("conv", "NO", ceil_div(p.OG, 32));
-  while (row["NO"] > 1 && groups() * ceil_div(p.OG, 32 * row["NO"]) < 2 * cores) row["NO"] /= 2;
-  return row;
-}
-
 Row pick_rows(const ConvProblem& p) {
   Row row{{"SCHEDULE", conv_schedules::rows},
           {"VW", 16},
@@ -226,6 +194,7 @@ Row pick_grad_rows(const ConvProblem& p) {
 // Does the body take these values? A kernel or dilation of extreme size fits no packed array.
 bool accepted(const char* body, const ConvProblem& p, Row row) {
   add_conv_facts(row, p);
+  if (row.at("SCHEDULE") == conv_schedules::pointwise) add_pointwise_facts(row, p);
   return KernelFile::builtin(body).refusal(row).empty();
 }
 
@@ -237,7 +206,7 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
   }
   if (p.OG < 4) return pick_rows(p);
   if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
-  if (conv_taps(p) == 1 && p.stride[1] * p.stride[2] > 1 && p.OG >= 16 && p.CG <= 512) {
+  if (conv_taps(p) == 1 && p.OG >= 16) {
     if (const Row row = pick_pointwise(caps, p); accepted("conv", p, row)) return row;
   }
   const Row row = PackedRow(caps, p).pick();

@@ -35,6 +35,12 @@ void add_conv_facts(Bindings& values, const ConvProblem& p) {
   values["X_W1"] = p.x_w1;
 }
 
+void add_pointwise_facts(Bindings& values, const ConvProblem& p) {
+  values["C_ALL"] = p.CG;
+  values["W_C1"] = p.w_c1;
+  values["W_ROW"] = p.w_c1 && p.OG >= 16 ? p.w_row : 0;
+}
+
 ConvWeights dense_weights(const ConvProblem& p) {
   const int64_t positions = conv_taps(p);
   ConvWeights w;

@@ -14,6 +14,8 @@ constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, win
 
 using Row = Bindings;
 
+constexpr int64_t most_floats = 1 << 18;  // of one private array: the bodies' own limit
+
 // Right for every problem and device.
 inline const Row any_lanes = {{"SCHEDULE", lanes}, {"LANES", 64}};
 

@@ -192,7 +192,10 @@ Bindings pick_conv(const Caps& caps, const ConvProblem& p) {
   row["W_K1"] = p.w_k1;
   row["W_C1"] = p.w_c1;
   row["PARTS"] = p.parts;
-  const Bindings chosen = tuned(caps, tuning_key(p, "conv"), row);
+  Bindings chosen = tuned(caps, tuning_key(p, "conv"), row);
+  for (Bindings* values : {&row, &chosen}) {
+    if (values->at("SCHEDULE") == conv_schedules::pointwise) add_pointwise_facts(*values, p);
+  }
   // An entry of a near shape may ask for what this one's facts do not allow.
   return KernelFile::builtin("conv").refusal(chosen).empty() ? chosen : row;
 }

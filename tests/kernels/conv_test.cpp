@@ -145,6 +145,7 @@ class ConvTest : public KernelTest {
     p.g_w1 = g.space[2] == 1;
     p.w_k1 = true;
     p.w_c1 = kind == Kind::forward && p.kernel[0] == 1;
+    p.w_row = p.w_c1 ? dense_weights(p).o : 0;
     p.x = o.a;
     p.w = o.b;
     KernelRun r;
@@ -169,6 +170,7 @@ class ConvTest : public KernelTest {
                            [&](const KernelTunable& t) { return t.name == entry.first && !t.fact; });
       });
       for (const auto& [name, value] : tunables) options.tunables[name] = value;
+      if (options.tunables.at("SCHEDULE") == 6) add_pointwise_facts(options.tunables, p);
     }
     const KernelOutcome got = run(file(kind), options, r);
     const std::string what = std::string(c.name) + " kind " + std::to_string(static_cast<int>(kind)) + " " +
@@ -352,30 +354,40 @@ TEST_P(ConvTest, Winograd) {
   }
 }
 
+// Rows of weights a known distance apart and others, a last block of fewer channels, pixels that are left over, sums
+// that wait for further channels.
 TEST_P(ConvTest, Pointwise) {
-  // The block of channels lies in private memory; NVIDIA's Vulkan compiler refuses the one that CPUs choose.
-  const int64_t channels = on_vulkan_gpu() ? 16 : 64;
-  const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3},        {"NV", 2}, {"QT", 1},
-                        {"QH", 2},       {"NI", 2},       {"CB", channels}, {"NO", 1}};
-  Bindings passes = one;  // more channels than fit
-  passes["CB"] = 8;
+  const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3}, {"NV", 2},
+                        {"QT", 1},       {"QH", 2},       {"NI", 2}, {"NO", 1}};
   const Case shapes[] = {
       {"plain", 3, 1, 20, 37, {1, 5, 19}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
       {"strided", 3, 1, 20, 37, {1, 9, 7}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
       {"padded groups", 1, 3, 6, 15, {1, 4, 21}, {1, 1, 1}, {1, 3, 2}, {1, 1, 1}, {0, 1, 2}, {0, 2, 3}},
       {"three dimensions", 2, 1, 3, 6, {4, 5, 6}, {1, 1, 1}, {2, 1, 3}, {1, 1, 1}, {1, 0, 1}, {0, 1, 0}},
+      {"tail", 1, 2, 64, 40, {1, 1, 67}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
   };
   for (const Kind kind : {Kind::forward, Kind::input_grad}) {
     check(shapes[1], kind, one);
     // Never chosen on lavapipe, which compiles slowly and ends long loops.
     if (!on_opencl()) continue;
-    for (const Case& c : {shapes[0], shapes[2], shapes[3]}) check(c, kind, one);
-    check(shapes[1], kind, passes);
+    for (const Case& c : {shapes[0], shapes[2], shapes[3], shapes[4]}) check(c, kind, one);
     Options o;
     o.layout = Layout{true, 3, 1};
     o.a = DType::f16;
     o.b = DType::bf16;
     check(shapes[1], kind, one, o);
+  }
+}
+
+TEST_P(ConvTest, PointwiseOfManyChannels) {
+  if (!on_opencl()) return;  // no other device chooses it
+  for (const int64_t channels : {520, 523}) {
+    const Case deep{"deep", 1, 1, channels, 20, {1, 5, 7}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}};
+    for (const int64_t nv : {1, 2, 4}) {
+      check(deep, Kind::forward,
+            {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 6}, {"NV", nv}, {"QT", 1}, {"QH", 4}, {"NI", 1}, {"NO", 2}});
+    }
+    check(deep, Kind::forward, {});
   }
 }
 

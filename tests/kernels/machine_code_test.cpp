@@ -251,7 +251,7 @@ TEST_F(MachineCode, Convolutions) {
       },
       16);
   check(
-      "1 x 1", [&] { return conv2d(x, pointwise); }, 8);
+      "1 x 1", [&] { return conv2d(x, pointwise); }, 24);
 }
 
 TEST_F(MachineCode, Rows) {
