@@ -93,13 +93,18 @@ VocabParallelEmbedding::VocabParallelEmbedding(const Tensor& whole, const AxisNa
 }
 
 Tensor VocabParallelEmbedding::forward(const Tensor& indices) {
-  const auto own_rows = static_cast<double>(weight.dim(0));
-  const double rows = own_rows * static_cast<double>(distributed::axis_size(axes_));
+  return vocab_parallel_embedding(indices, typed_part(weight, axes_), axes_);
+}
+
+Tensor vocab_parallel_embedding(const Tensor& indices, const Tensor& part, const AxisNames& axes, Caller caller) {
+  const CallerScope scope(caller);
+  const auto own_rows = static_cast<double>(part.dim(0));
+  const double rows = own_rows * static_cast<double>(distributed::axis_size(axes));
   // As embedding(): from the end once, then into range (docs/numbers.md).
   const Tensor number = clamp(where(indices < 0, indices + rows, indices), 0, rows - 1);
-  const Local own = local_numbers(number, own_rows, axes_);
-  const Tensor found = embedding(typed_part(weight, axes_), own.number);
-  return distributed::psum(where(unsqueeze(own.here, -1), found, 0), axes_);
+  const Local own = local_numbers(number, own_rows, axes);
+  const Tensor found = embedding(part, own.number);
+  return distributed::psum(where(unsqueeze(own.here, -1), found, 0), axes);
 }
 
 Tensor vocab_parallel_cross_entropy(const Tensor& logits, const Tensor& targets, const AxisNames& axes,

@@ -58,6 +58,10 @@ class VocabParallelEmbedding : public Module {
   distributed::AxisNames axes_;
 };
 
+// The same as a function: `part` (rows / n, width) is the rank's rows, and varies along the axes.
+Tensor vocab_parallel_embedding(const Tensor& indices, const Tensor& part, const distributed::AxisNames& axes,
+                                Caller caller = Caller::current());
+
 // cross_entropy() of logits of which each rank has its classes: (N, classes / n), and targets (N) among all classes,
 // equal on the ranks. Sends the rows' maxima and sums, not the logits. Without target smoothing; f32, f64.
 Tensor vocab_parallel_cross_entropy(const Tensor& logits, const Tensor& targets, const distributed::AxisNames& axes,

@@ -18,6 +18,7 @@
 #include "heddle/distributed/errors.h"
 #include "heddle/distributed/open_world.h"
 #include "heddle/train/metrics_lines.h"
+#include "heddle/train/model_parallel/parted_task.h"
 #include "heddle/train/option_uses.h"
 #include "heddle/train/recipe.h"
 #include "heddle/train/replicas.h"
@@ -116,7 +117,7 @@ int train_here(train::Config config, bool resume, bool json, train::Replicas* re
       train::stall_limit(), [&device, replicas] { return progress_of(device, replicas); },
       [&device](double seconds) { end_stalled(device, seconds); });
   checks::self_test(device);
-  const std::unique_ptr<train::Task> task = train::make_task(config, device);
+  const std::unique_ptr<train::Task> task = train::in_parts(train::make_task(config, device), config, device, replicas);
   if (leads) say(task->remarks());
   std::optional<train::RunFolder>
       folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing
@@ -208,6 +209,7 @@ void add_resume(Cli& cli) {
   auto all = std::make_shared<All>();
   command->add_option("run", all->folder, "Folder of the run")->required();
   all->options.add_to(*command);
+  all->ranks.add_mesh_to(*command);
   all->ranks.add_timeout_to(*command);
   add_json_option(*command, all->json);
   command->footer(fmt::format(

@@ -20,7 +20,10 @@ std::string recipe_list() {
 }  // namespace
 
 void RankOptions::add_mesh_to(CLI::App& command) {
-  command.add_option("--mesh", mesh, "What the ranks of a launch share, e.g. dp=4: each batch; default: all ranks do")
+  command
+      .add_option("--mesh", mesh,
+                  "What the ranks of a launch share: each batch (dp), heads and widths (tp), blocks (pp) and positions "
+                  "(cp) of the model, e.g. dp=2,tp=2; default: each batch")
       ->type_name("AXES");
 }
 

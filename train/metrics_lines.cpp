@@ -128,6 +128,7 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
         ranks->bytes_sent() / static_cast<uint64_t>(std::max<int64_t>(1, t.step() - t.first_step()));
     event["communication_hidden"] = r.communication_hidden;
     for (const double seconds : r.rank_seconds) event["rank_step_ms"].push_back(seconds * 1e3);
+    if (r.bubble) event["bubble"] = *r.bubble;
     event["parameters_sha256"] = t.weights_sha256();
   }
   if (t.config().checkpoint.use_best) event["model_step"] = t.model_step();

@@ -54,6 +54,7 @@ std::span<const OptionUse> option_uses() {
       {"optimizer.beta2", "optimizer.name", {"adam", "adamw", "lion", "lamb", "muon"}},
       {"optimizer.eps", "optimizer.name", {"rmsprop", "adagrad", "adam", "adamw", "lamb", "muon"}},
       {"optimizer.states", "optimizer.name", {"sgd", "adam", "adamw", "lion"}},
+      {"training.chunks", "training.pipeline", {"interleaved"}},
       {"schedule.least", "schedule.name", {"linear", "cosine", "cosine-restarts", "cyclical", "plateau"}},
       {"schedule.gamma", "schedule.name", {"step", "multi-step", "exponential", "plateau"}},
       {"schedule.every", "schedule.name", {"step", "cosine-restarts", "cyclical"}},

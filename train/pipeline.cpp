@@ -42,6 +42,7 @@ Pipeline::Step Pipeline::run() {
   for (const Action& action : order_) act(action, step);
   for (const Sent& sent : sent_) sent.ticket.wait();
   sent_.clear();
+  step.seconds = seconds_since(start_);
   step.loss = loss_ / static_cast<double>(options_.microbatches);
   group_.broadcast(&step.loss, DType::f64, Shape(), rank_of(last_place())).wait();
   return step;

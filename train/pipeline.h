@@ -64,6 +64,7 @@ class Pipeline {
     std::vector<std::vector<Tensor>> gradients;  // by chunk and parameter
     int64_t most_live = 0;                       // microbatches of a chunk, added up, that were kept at once
     std::vector<Span> spans;
+    double seconds = 0;  // of all of it
   };
   Step run();
 

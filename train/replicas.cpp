@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "heddle/core/base/error.h"
@@ -17,16 +19,18 @@
 namespace heddle::train {
 namespace {
 
-// Only batches are shared out so far.
-std::string checked_mesh(const std::string& text, int ranks) {
-  if (text.empty()) return fmt::format("dp={}", ranks);
+distributed::Mesh checked_mesh(const std::string& text, int ranks) {
+  if (text.empty()) return distributed::Mesh({{"dp", ranks}}, ranks);
   const distributed::Mesh mesh = distributed::Mesh::parse(text, ranks);
+  constexpr std::array<std::string_view, 4> known = {"dp", "tp", "pp", "cp"};
   for (const distributed::MeshAxis& axis : mesh.axes()) {
-    if (axis.name != "dp")
-      throw ValueError(fmt::format("[mesh] {}: ranks share batches (dp) only; the axis {} is not known to training",
-                                   mesh.str(), axis.name));
+    if (std::ranges::find(known, axis.name) == known.end())
+      throw ValueError(
+          fmt::format("[mesh] {}: the axis {} is not known to training; ranks share batches (dp), heads and widths "
+                      "(tp), blocks (pp) and positions (cp)",
+                      mesh.str(), axis.name));
   }
-  return mesh.str();
+  return mesh;
 }
 
 }  // namespace
@@ -34,13 +38,22 @@ std::string checked_mesh(const std::string& text, int ranks) {
 Replicas::Replicas(distributed::World& world, const std::string& mesh)
     : world_(world), mesh_(checked_mesh(mesh, world.size())), all_(world.all()) {}
 
+nn::CutPlace Replicas::along(std::string_view axis) const {
+  const std::vector<distributed::MeshAxis>& axes = mesh_.axes();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].name == axis) return {.ranks = axes[i].size, .place = mesh_.coordinates(rank())[i]};
+  }
+  return {};
+}
+
 std::vector<int64_t> Replicas::shares_of(int64_t batch) const {
-  if (batch < size())
-    throw ValueError(fmt::format("[train] a batch of {} for {} ranks: each takes one example at least", batch, size()));
+  const int64_t ranks = along("dp").ranks;
+  if (batch < ranks)
+    throw ValueError(fmt::format("[train] a batch of {} for {} ranks: each takes one example at least", batch, ranks));
   // The first `longer` parts have one more.
-  const int64_t least = batch / size(), longer = batch % size();
+  const int64_t least = batch / ranks, longer = batch % ranks;
   if (!shares_.empty() && std::accumulate(shares_.begin(), shares_.end(), int64_t{0}) == batch) return shares_;
-  std::vector<int64_t> shares(static_cast<size_t>(size()), least);
+  std::vector<int64_t> shares(static_cast<size_t>(ranks), least);
   for (int64_t place = 0; place < longer; ++place) ++shares[static_cast<size_t>(place)];
   return shares;
 }
@@ -49,7 +62,7 @@ void Replicas::share(std::vector<int64_t> examples) { shares_ = std::move(exampl
 
 data::BatchPart Replicas::part_of(int64_t batch) const {
   const std::vector<int64_t> shares = shares_of(batch);
-  const auto place = shares.begin() + rank();
+  const auto place = shares.begin() + along("dp").place;
   return {.first = std::accumulate(shares.begin(), place, int64_t{0}), .size = *place};
 }
 

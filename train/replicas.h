@@ -1,26 +1,30 @@
-// Replicas: ranks that train one model together, each on its part of every batch (data parallelism).
+// Replicas: ranks that train one model together, each on its part of every batch (data parallelism), and where a mesh
+// says so each with its part of the model (train/model_parallel/).
 //
 // Purpose: what the trainer asks of the other ranks: sums, and decisions that all must take alike. Invariants: all
 // ranks make the same calls in the same order, and get the same bits. Errors: ValueError for a mesh that is not made of
-// the ranks that there are, or that has another axis than dp with more than one rank; those of distributed/errors.h.
-// Thread safety: none, but waiting().
+// the ranks that there are, or that has another axis than dp, tp, pp and cp; those of distributed/errors.h. Thread
+// safety: none, but waiting().
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/data/loader.h"
+#include "heddle/distributed/mesh.h"
 #include "heddle/distributed/world.h"
 #include "heddle/nn/module.h"
+#include "heddle/nn/parameter_cut.h"
 
 namespace heddle::train {
 
 class Replicas {
  public:
-  // The world outlives it. `mesh`: "dp=4"; empty: all ranks along dp.
+  // The world outlives it. `mesh`: "dp=4", "dp=2,tp=2"; empty: all ranks along dp.
   explicit Replicas(distributed::World& world, const std::string& mesh = "");
   Replicas(const Replicas&) = delete;
   Replicas& operator=(const Replicas&) = delete;
@@ -29,14 +33,21 @@ class Replicas {
   int size() const { return all_.size(); }
   bool alone() const { return size() == 1; }  // every question below is answered here, and at once
   bool leads() const { return rank() == 0; }  // writes files and prints
-  const std::string& mesh() const { return mesh_; }
+  std::string mesh() const { return mesh_.str(); }
 
-  // How many examples of a batch each rank takes: they differ by one at most, unless share() said otherwise. ValueError
-  // where there are fewer examples than ranks.
+  // Ranks along an axis, and this one's place among them; of an axis that the mesh does not have one.
+  nn::CutPlace along(std::string_view axis) const;
+  // Whether ranks have parts of the model: the mesh has several ranks along another axis than dp.
+  bool share_model() const { return along("dp").ranks < size(); }
+  const distributed::Mesh& grid() const { return mesh_; }
+  distributed::World& world() const { return world_; }
+
+  // How many examples of a batch each rank along dp takes: they differ by one at most, unless share() said otherwise.
+  // ValueError where there are fewer examples than such ranks.
   std::vector<int64_t> shares_of(int64_t batch) const;
-  // Of batches of as many examples as these together, each rank takes so many. All ranks say the same.
+  // Of batches of as many examples as these together, each rank along dp takes so many. All ranks say the same.
   void share(std::vector<int64_t> examples);
-  // What this rank takes of a batch: parts follow each other in the order of ranks.
+  // What this rank takes of a batch: parts follow each other in the order of ranks along dp.
   data::BatchPart part_of(int64_t batch) const;
   // Its share of the batch's examples.
   double share_of(int64_t batch) const { return static_cast<double>(part_of(batch).size) / static_cast<double>(batch); }
@@ -87,7 +98,7 @@ class Replicas {
   std::vector<int> different(const std::string& mine);
 
   distributed::World& world_;
-  std::string mesh_;
+  distributed::Mesh mesh_;
   distributed::Group all_;
   bool mixed_ = false;
   std::vector<int64_t> shares_;  // by rank; empty: equal ones

@@ -40,10 +40,14 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
       compiled_(
           compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); },
                   {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {
-  if (replicas != nullptr && (!replicas->alone() || config.training.parts > 0)) share();
-  if (shares_states(config, replicas))
+  if (PartedModel* parted = task.parted()) {
+    mesh_.emplace(*parted, optimizers, config, parts());
+  } else if (replicas != nullptr && (!replicas->alone() || config.training.parts > 0)) {
+    share();
+  }
+  if (!mesh_ && shares_states(config, replicas))
     sharded_.emplace(task.model(), optimizers, config, device, *replicas, *batch_parts_, parts_of_sharded());
-  if (compresses(config, replicas != nullptr ? replicas->size() : 1))
+  if (!mesh_ && compresses(config, replicas != nullptr ? replicas->size() : 1))
     compressed_.emplace(task.model(), config, device, *replicas, parts());
   if (accumulate_ == 1) figure_names_ = task.names_of_step();
   for (size_t i = 0; i < figure_names_.size(); ++i) figures_.push_back(empty_list(device));
@@ -60,7 +64,9 @@ Wishes TrainingStep::submit(const std::vector<Tensor>& batch, bool keep, const W
                             const Callable<void()>& meanwhile) {
   if (keep) prepare_gradients();
   Wishes all = mine;
-  if (sharded_) {
+  if (mesh_) {
+    all = mesh_->submit(batch, mine, meanwhile);
+  } else if (sharded_) {
     all = sharded_->submit(batch, mine, meanwhile);
   } else if (compressed_) {
     all = compressed_->submit(batch, keep ? 1 : 0, mine, meanwhile);

@@ -5,8 +5,9 @@
 // changes: so every step is the same recording, and a window is read at once. Accumulation: an update's examples come
 // as one batch and are computed in parts (nn/accumulate.h): equal to the large batch up to rounding, where the loss is
 // a mean over examples and the model has no batch statistics. Ranks share each batch (shared_step.h), which --parts
-// cuts (batch_parts.h); one process alone without parts takes an update in one submission. Errors: those of the model
-// and of the device, and of distributed/errors.h. Thread safety: none.
+// cuts (batch_parts.h), or the model as well (model_parallel/mesh_step.h); one process alone without parts takes an
+// update in one submission. Errors: those of the model and of the device, and of distributed/errors.h. Thread safety:
+// none.
 #pragma once
 
 #include <functional>
@@ -20,6 +21,7 @@
 #include "heddle/train/batch_parts.h"
 #include "heddle/train/compressed_step.h"
 #include "heddle/train/config.h"
+#include "heddle/train/model_parallel/mesh_step.h"
 #include "heddle/train/optimizers.h"
 #include "heddle/train/replicas.h"
 #include "heddle/train/sharded_step.h"
@@ -111,6 +113,7 @@ class TrainingStep {
   std::optional<SharedStep> shared_;          // as well
   std::optional<ShardedStep> sharded_;        // where ranks share states as well; it takes the updates
   std::optional<CompressedStep> compressed_;  // where gradients travel compressed; it takes the updates
+  std::optional<MeshStep> mesh_;              // where ranks have parts of the model, instead of all of these
 };
 
 }  // namespace heddle::train

@@ -79,10 +79,14 @@ struct Figure {
   std::variant<int64_t, double, std::string> value;
 };
 
+class PartedModel;  // train/model_parallel/parted_model.h
+
 class Task {
  public:
   virtual ~Task() = default;
   virtual nn::Module& model() = 0;
+  // Where ranks have parts of the model: this rank's, of which model() are the parameters; null: it is whole.
+  virtual PartedModel* parted() { return nullptr; }
   // What loss() calls: the model, or where that is a part by itself (adapters) the network that it stands beside.
   virtual nn::Module& network() { return model(); }
   virtual const TrainingData& training() const = 0;

@@ -41,8 +41,8 @@ const Evaluation& Trainer::tested() const { return state_->tested; }
 int64_t Trainer::model_step() const { return state_->model_step; }
 const Replicas* Trainer::replicas() const { return state_->ranks; }
 std::string Trainer::weights_sha256() const {
-  return state_->training_step.parameters() != nullptr ? state_->weights_sha256
-                                                       : train::parameters_sha256(state_->task.model());
+  const bool in_parts = state_->parted || state_->training_step.parameters() != nullptr;
+  return in_parts ? state_->weights_sha256 : train::parameters_sha256(state_->task.model());
 }
 double Trainer::checkpoint_stall() const { return state_->save_stall; }
 std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }
@@ -64,6 +64,7 @@ RunReport Trainer::report() const {
           .peak_device_bytes = s.device.memory().peak_bytes,
           .throughput = throughput,
           .rank_seconds = s.pace.seconds(),
+          .bubble = s.bubble,
           .communication_hidden = s.training_step.communication_hidden()};
 }
 

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,9 @@ struct RunReport {
   double kernels_per_step = 0;     // of the last window
   uint64_t peak_device_bytes = 0;
   Throughput throughput;
-  std::vector<double> rank_seconds;  // of an update's own work, by rank; empty of one process and of a short run
-  double communication_hidden = 0;   // share of the time of communication that passed while the device computed
+  std::vector<double> rank_seconds;   // of an update's own work, by rank; empty of one process and of a short run
+  std::optional<double> bubble = {};  // of a pipeline: share of its time in which a stage waits for others
+  double communication_hidden = 0;    // share of the time of communication that passed while the device computed
 };
 
 class Replicas;
@@ -91,8 +93,8 @@ class Trainer {
   const Evaluation& tested() const;  // at the end of the run; no examples before it, and for a task without test data
   RunReport report() const;
   const Replicas* replicas() const;  // null: this process trains alone
-  // SHA-256 of the model's parameters as train::parameters_sha256() gives it; where ranks share them, at the run's end,
-  // and empty before.
+  // SHA-256 of the model's parameters as train::parameters_sha256() gives it; where ranks share them, or have parts of
+  // the model, at the run's end, and empty before.
   std::string weights_sha256() const;
   // Of the latest checkpoint, empty before it, and of the model; without a folder empty.
   // How long training stood for the latest checkpoint: for the copy of its values, and for the files of the one before.

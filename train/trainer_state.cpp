@@ -11,6 +11,7 @@
 #include "heddle/core/base/hash.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
 #include "heddle/core/functions/random/generator.h"
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/data/image_file.h"
@@ -55,7 +56,10 @@ Trainer::State::State(Trainer& trainer, Task& t, const Config& c, DeviceContext&
       average(make_average(t.model(), c, replicas)),
       training_step(t, optimizers, average ? &*average : nullptr, config, d, &replicas),
       window(d, watch) {
+  if (PartedModel* model = task.parted()) parted.emplace(*model);
   compare_ranks(replicas, config, task, device);
+  if (parted && replicas.mixed())
+    throw ValueError(fmt::format("[mesh] {}: ranks whose devices differ share batches (dp) alone", replicas.mesh()));
   if (c.training.early_stop > 0) callbacks.push_back(std::make_shared<EarlyStopping>(c.training.early_stop));
 }
 
@@ -119,9 +123,10 @@ std::string Trainer::State::last_checkpoint() const {
 }
 
 // One more run of the batch that failed. An update whose norm was not finite left the weights as they were; one
-// without a norm did not, and those of the last checkpoint are nearest. A fault of this look hides nothing.
+// without a norm did not, and those of the last checkpoint are nearest. A fault of this look hides nothing. Of parts of
+// a model no rank can run a batch alone.
 std::string Trainer::State::origin(const data::Loader::Position& position) {
-  if (shared_parameters() != nullptr) return {};  // no rank has them alone
+  if (in_parts()) return {};
   try {
     if (!first_not_finite(task.model().named_parameters()).empty() && !checkpoint_path.empty() && folder != nullptr) {
       checkpoints->wait();
@@ -137,7 +142,7 @@ std::string Trainer::State::origin(const data::Loader::Position& position) {
 
 // As origin(), of an evaluation, which follows the update that spoilt the weights.
 std::string Trainer::State::origin_of_evaluation() {
-  if (shared_parameters() != nullptr) return {};
+  if (in_parts()) return {};
   try {
     if (const std::string name = first_not_finite(task.model().named_parameters()); !name.empty())
       return "the weight " + name;
@@ -243,7 +248,7 @@ void Trainer::State::test() {
 void Trainer::State::generate() {
   const uint64_t seed = default_generator().seed;
   if (shared_parameters() != nullptr) default_generator().seed = replicas.of_first(seed);
-  if (replicas.leads() || shared_parameters() != nullptr) generate_here();
+  if (replicas.leads() || in_parts()) generate_here();
   default_generator().seed = seed;
   default_generator().offset = replicas.of_first(default_generator().offset);
 }
@@ -263,7 +268,7 @@ void Trainer::State::generate_here() {
 
 // The window is closed, so every loss so far was finite.
 void Trainer::State::save_checkpoint() {
-  if (saved_at == step || (folder == nullptr && shared_folder.empty())) return;
+  if (saved_at == step || (folder == nullptr && shared_folder.empty() && !parted)) return;
   saved_at = step;
   const auto start = std::chrono::steady_clock::now();
   save_beside();
@@ -275,19 +280,29 @@ void Trainer::State::save_checkpoint() {
 
 void Trainer::State::save_beside() {
   const AroundWriting shards = begin_shards();
-  ShardedParameters* const shared = shared_parameters();
-  const WholeParameters whole = shared != nullptr ? shared->gathered(folder != nullptr) : WholeParameters();
+  const Checkpoint checkpoint = whole_checkpoint();
   if (folder == nullptr) {
-    part_writing.start([shards] {
-      (void)shards.before();
-      shards.after(nullptr);
-    });
+    if (shards.before)
+      part_writing.start([shards] {
+        (void)shards.before();
+        shards.after(nullptr);
+      });
     return;
   }
   const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
+  checkpoint_path = checkpoints->save(step, checkpoint, score, shards);
+}
+
+// The first rank has it; where ranks share parameters, or have parts of the model, all make it.
+Checkpoint Trainer::State::whole_checkpoint() {
+  ShardedParameters* const shared = shared_parameters();
+  const WholeParameters whole = shared != nullptr ? shared->gathered(folder != nullptr) : WholeParameters();
+  if (folder == nullptr && !parted) return {};
   RunState state = run_state();
   state.whole = shared != nullptr ? &whole : nullptr;
-  checkpoint_path = checkpoints->save(step, checkpoint_of(state, config, {step, feed.position()}), score, shards);
+  Checkpoint checkpoint = checkpoint_of(state, config, {step, feed.position()});
+  if (parted) checkpoint.tensors = parted->joined(checkpoint.tensors);
+  return checkpoint;
 }
 
 // Of ranks that share states. None begins before all, and the first rank's removal of old files, are over.
@@ -334,9 +349,13 @@ void Trainer::State::save_model(const WholeParameters& whole) {
   metadata["config"] = config.str();
   EvaluationScope scope(task.model(), average);
   const ShardedParameters* const shared = shared_parameters();
-  train::save_checkpoint(self.model_path(),
-                         {shared != nullptr ? shared->evaluated(whole) : task.model().state_dict(), metadata});
-  if (!is_interrupted()) task.write_beside(folder->path());
+  const TensorMap weights = parted              ? parted->joined_weights()
+                            : shared != nullptr ? shared->evaluated(whole)
+                                                : task.model().state_dict();
+  if (folder != nullptr) {
+    train::save_checkpoint(self.model_path(), {weights, metadata});
+    if (!is_interrupted()) task.write_beside(folder->path());
+  }
   scope.end();
 }
 
@@ -344,6 +363,7 @@ std::vector<std::string> Trainer::State::resume(const std::string& path) {
   const States states = optimizers.keeps_shards() ? States::on_host : States::on_device;
   std::optional<LatestCheckpoint> latest =
       load_latest_checkpoint(RunFolder::checkpoints_of(path), &checkpoint_device(), states);
+  if (latest && parted) latest->checkpoint.tensors = parted->own_of(latest->checkpoint.tensors);
   if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", path)};
   const Place place = restore(latest->checkpoint, latest->path, run_state(), config);
   step = place.step;
@@ -368,20 +388,25 @@ void Trainer::State::begin_with_others() {
   if (replicas.mixed()) training_step.follow_first();
   // Of parameters in parts each element is its owner's, also where devices round differently.
   if (const ShardedParameters* const shared = shared_parameters(); shared == nullptr)
-    replicas.require_equal("weights", parameters_sha256(task.model()));
+    compare_weights("weights");
   else if (!replicas.mixed())
     replicas.require_equal("weights", shared->first_sha256());
-  if (!replicas.leads())
-    default_generator().seed = hash_combine(default_generator().seed, static_cast<uint64_t>(replicas.rank()));
+  if (const int64_t place = replicas.along("dp").place; place > 0)
+    default_generator().seed = hash_combine(default_generator().seed, static_cast<uint64_t>(place));
+}
+
+void Trainer::State::compare_weights(const std::string& what) {
+  weights_sha256 = parted ? parted->parameters_sha256() : train::parameters_sha256(task.model());
+  replicas.require_equal(what, weights_sha256);
 }
 
 void Trainer::State::finish(bool evaluating) {
   ShardedParameters* const shared = shared_parameters();
-  if (!replicas.alone() && shared == nullptr)
-    replicas.require_equal("weights after the last update", parameters_sha256(task.model()));
+  if (!replicas.alone() && shared == nullptr) compare_weights("weights after the last update");
+  if (parted) bubble = task.parted()->bubble();
   model_step = step;
   if (!is_interrupted() && evaluating && evaluated_at != step) evaluate();
-  if (!shared_folder.empty()) save_checkpoint();  // all ranks; what follows is the first one's
+  if (!shared_folder.empty() || parted) save_checkpoint();  // all ranks; what follows is the first one's
   const bool with_folder = folder != nullptr || (shared != nullptr && !shared_folder.empty());
   if (!is_interrupted() && evaluating) {
     if (config.checkpoint.use_best && with_folder) take_best();
@@ -389,7 +414,7 @@ void Trainer::State::finish(bool evaluating) {
   }
   const WholeParameters whole = shared != nullptr ? shared->gathered(replicas.leads()) : WholeParameters();
   if (shared != nullptr) weights_sha256 = shared->sha256(whole);
-  if (folder != nullptr) {
+  if (folder != nullptr || parted) {
     save_checkpoint();
     save_model(whole);
   }

@@ -15,6 +15,7 @@
 #include "heddle/train/checkpoint.h"
 #include "heddle/train/evaluation_scope.h"
 #include "heddle/train/feed.h"
+#include "heddle/train/model_parallel/parted_tensors.h"
 #include "heddle/train/rank_pace.h"
 #include "heddle/train/replicas.h"
 #include "heddle/train/run_length.h"
@@ -62,14 +63,16 @@ struct Trainer::State {
   int64_t first_step = 0;               // where this process began
   std::atomic<bool> interrupted{false};
   bool stopped = false;
-  Wishes agreed;                // of all ranks
-  std::string checkpoint_path;  // of the latest
-  double save_stall = 0;        // seconds that training stood for it
-  std::string shared_folder;    // of checkpoints, where ranks write states of their own; empty: none
+  Wishes agreed;                        // of all ranks
+  std::string checkpoint_path;          // of the latest
+  double save_stall = 0;                // seconds that training stood for it
+  std::optional<PartedTensors> parted;  // where ranks have parts of the model
+  std::optional<double> bubble;         // of its stages, at the end
+  std::string shared_folder;            // of checkpoints, where ranks write states of their own; empty: none
   Evaluation evaluation, tested;
   int64_t evaluated_at = -1, saved_at = -1;
   int64_t model_step = 0;      // of the weights that the run leaves
-  std::string weights_sha256;  // of the model's parameters at the end
+  std::string weights_sha256;  // of the whole model's parameters: where they are compared, and at the end
   UpdateWindow window;
   RankPace pace{replicas};
   Balance balance{replicas, config};
@@ -90,8 +93,10 @@ struct Trainer::State {
 
   // Null where this rank has all parameters.
   ShardedParameters* shared_parameters() { return training_step.parameters(); }
+  // Whether no rank has the model alone.
+  bool in_parts() { return parted || shared_parameters() != nullptr; }
   // Where values of a checkpoint go.
-  DeviceContext& checkpoint_device() { return shared_parameters() != nullptr ? device_of_whole_values() : device; }
+  DeviceContext& checkpoint_device() { return in_parts() ? device_of_whole_values() : device; }
   bool is_stopped() const;
   bool is_interrupted() const;
   bool ending() const { return step >= last_step() || is_stopped() || is_interrupted(); }
@@ -109,6 +114,8 @@ struct Trainer::State {
   [[noreturn]] void stop_at(const std::string& what, int64_t at, const std::string& where) const;
 
   void begin_with_others();
+  void compare_weights(const std::string& what);
+  Checkpoint whole_checkpoint();
   Wishes wishes() const;
   void fetch_beside();
   void submit_step();
@@ -118,10 +125,10 @@ struct Trainer::State {
   void generate();
   void generate_here();
   void save_checkpoint();
-  std::optional<LatestCheckpoint> best_checkpoint();
   void save_beside();
   AroundWriting begin_shards();
   void wait_for_files();
+  std::optional<LatestCheckpoint> best_checkpoint();
   void take_best();
   void save_model(const WholeParameters& whole);
   void finish(bool evaluating);

@@ -29,6 +29,12 @@ using Words = std::vector<std::string>;
 
 const std::map<std::string, std::string> without_leaks = {{"ASAN_OPTIONS", "detect_leaks=0"}};  // MPI's own
 
+std::string repeated(size_t length) {
+  std::string text;
+  while (text.size() < length) text += "the shuttle carries the weft; ";
+  return text;
+}
+
 class LaunchedTraining : public testing::Test {
  protected:
   void SetUp() override {
@@ -330,12 +336,43 @@ TEST_F(LaunchedTraining, DevicesOfTwoKindsTrainTogether) {
   for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(shared[i] / alone[i], 1, 1e-4) << i;
 }
 
+// Heads on two ranks, then blocks, then one process: one run.
+TEST_F(LaunchedTraining, RanksHavePartsOfAModel) {
+  std::ofstream(folder / "text.txt") << repeated(4000);
+  const auto gpt = [&](const std::string& out, Words more = {}) {
+    Words words{"train",        "char-gpt", "--data",      folder / "text.txt", "--out",
+                folder / out,   "--device", "reference:0", "--batch",           "4",
+                "--json",       "--steps",  "6",           "--limit-test",      "4",
+                "--eval-every", "6"};
+    for (const char* size : {"layers=2", "heads=2", "width=8", "context=8"})
+      words.insert(words.end(), {"--set", std::string("model.") + size});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Words resume{"resume", folder / "parts", "--json"};
+  const std::vector<double> alone = losses(test::run_heddle(gpt("one")));
+  const Finished tensor = launch(2, gpt("parts", {"--mesh", "tp=2", "--limit-steps", "2"}));
+  std::vector<double> found = losses(tensor);
+  EXPECT_EQ(events(tensor, "done")[0]["mesh"], "tp=2");
+  Words staged = resume;
+  staged.insert(staged.end(), {"--mesh", "pp=2", "--microbatches", "2", "--limit-steps", "4"});
+  const Finished stages = launch(2, staged);
+  for (const double loss : losses(stages)) found.push_back(loss);
+  EXPECT_TRUE(events(stages, "done")[0].contains("bubble"));
+  Words whole = resume;
+  whole.insert(whole.end(), {"--limit-steps", "0", "--microbatches", "0"});
+  for (const double loss : losses(test::run_heddle(whole))) found.push_back(loss);
+  ASSERT_EQ(found.size(), alone.size());
+  for (size_t i = 0; i < alone.size(); ++i) EXPECT_NEAR(found[i] / alone[i], 1, 1e-5) << i;
+}
+
 TEST_F(LaunchedTraining, WhatCannotBeSharedIsRefused) {
   Words small = training("a");
   *std::find(small.begin(), small.end(), "16") = "2";
   expect_refused(launch(3, small), "a", "[train] a batch of 2 for 3 ranks: each takes one example at least");
   expect_refused(launch(2, training("b", {"--mesh", "dp=3"})), "b", "[mesh] dp=3 needs 3 ranks; the world has 2");
-  expect_refused(launch(2, training("c", {"--mesh", "tp=2"})), "c", "[mesh] tp=2: ranks share batches (dp) only");
+  expect_refused(launch(2, training("c", {"--mesh", "tp=2"})), "c",
+                 "[mesh] tp=2: the model of mnist-mlp has no layers in parts");
   expect_refused(launch(2, training("c", {"--rank-timeout", "0"})), "c", "[train] --rank-timeout is 0; it must be");
   expect_refused(launch(2, {"train", "nothing"}), "d", "unknown recipe 'nothing'");
   expect_refused(launch(2, training("e"), {"--restarts", "-1"}), "e", "[launch] --restarts is -1; it must be at least");

@@ -95,6 +95,7 @@ Corpus read_corpus(const Config& c, data::TokenizerPtr stored,
 LanguageModel::LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t block, const Config& c,
                              DeviceContext& device)
     : model_(std::move(model)),
+      description_(model_->description()),
       corpus_(std::move(corpus)),
       block_(block),
       label_smoothing_(c.training.label_smoothing),
@@ -119,7 +120,7 @@ LanguageModel::LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t blo
 }
 
 Tensor LanguageModel::loss_of(const std::vector<Tensor>& batch, double smoothing) {
-  const Tensor logits = model_.module()(batch.at(0));  // (B, T, vocabulary)
+  const Tensor logits = model_->module()(batch.at(0));  // (B, T, vocabulary)
   const Tensor rows = reshape(logits, {-1, logits.dim(2)}), targets = flatten(batch.at(1));
   if (smoothing == 0) return cross_entropy(rows, targets);
   CrossEntropyOptions options;
@@ -129,27 +130,54 @@ Tensor LanguageModel::loss_of(const std::vector<Tensor>& batch, double smoothing
 
 Tensor LanguageModel::loss(const std::vector<Tensor>& batch) { return loss_of(batch, label_smoothing_); }
 
-Evaluation LanguageModel::evaluate(int64_t limit) {
+int64_t LanguageModel::each_validation_batch(int64_t limit,
+                                             const Callable<void(const std::vector<Tensor>& batch)>& see) {
   const data::DatasetPtr blocks = data::first(data::windows(corpus_.validation, block_), limit);
-  nn::Mean mean(device_);
-  for_each_batch(
-      blocks, std::max<int64_t>(1, validated_tokens / block_), {}, device_,
-      [&](const std::vector<Tensor>& batch) { mean.add(loss_of(batch, 0), static_cast<double>(batch.at(1).numel())); });
-  const double loss = mean.value();
-  return {.split = "validation", .loss = loss, .examples = blocks->size(), .metrics = {{"perplexity", std::exp(loss)}}};
+  for_each_batch(blocks, std::max<int64_t>(1, validated_tokens / block_), {}, device_, see);
+  return blocks->size();
 }
 
-Generated LanguageModel::generate() {
+Evaluation LanguageModel::evaluation_of(double loss, int64_t examples) {
+  return {.split = "validation", .loss = loss, .examples = examples, .metrics = {{"perplexity", std::exp(loss)}}};
+}
+
+Evaluation LanguageModel::evaluate(int64_t limit) {
+  nn::Mean mean(device_);
+  const int64_t blocks = each_validation_batch(limit, [&](const std::vector<Tensor>& batch) {
+    mean.add(loss_of(batch, 0), static_cast<double>(batch.at(1).numel()));
+  });
+  return evaluation_of(mean.value(), blocks);
+}
+
+Evaluation LanguageModel::evaluate_by(int64_t limit, const Callable<double(const std::vector<Tensor>& batch)>& loss) {
+  double total = 0, tokens = 0;
+  const int64_t blocks = each_validation_batch(limit, [&](const std::vector<Tensor>& batch) {
+    const auto count = static_cast<double>(batch.at(1).numel());
+    total += loss(batch) * count;
+    tokens += count;
+  });
+  return evaluation_of(total / tokens, blocks);
+}
+
+Generated LanguageModel::generate() { return generate_by(*model_); }
+
+Generated LanguageModel::generate_by(const nn::LanguageModel& model) {
   const std::span<const int32_t> prompt = corpus_.validation.tokens().first(1);
   const std::vector<int32_t> made =
-      nn::generate(*model_.decoder(), prompt, {.tokens = drawn_tokens, .temperature = sample_temperature, .seed = 1});
+      nn::generate(*model.decoder(), prompt, {.tokens = drawn_tokens, .temperature = sample_temperature, .seed = 1});
   return {.text = corpus_.tokenizer->decode(prompt) + corpus_.tokenizer->decode(made)};
+}
+
+nn::LanguageModel LanguageModel::take_model() {
+  nn::LanguageModel model = std::move(model_.value());
+  model_.reset();
+  return model;
 }
 
 Metadata LanguageModel::metadata() const {
   data::Preprocessing preprocessing;
   preprocessing.tokenizer = corpus_.tokenizer;
-  return {{"preprocessing", preprocessing.str()}, {"model", model_.description()}};
+  return {{"preprocessing", preprocessing.str()}, {"model", description_}};
 }
 
 }  // namespace heddle::train

@@ -8,6 +8,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "heddle/data/text.h"
 #include "heddle/data/tokenizer.h"
@@ -34,7 +37,7 @@ class LanguageModel final : public Task {
   LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t block, const Config& config, DeviceContext& device);
   // Options that have no meaning for a recipe of this task.
   static std::vector<std::string> unused_options() { return {"data.augment", "data.mixup"}; }
-  nn::Module& model() override { return model_.module(); }
+  nn::Module& model() override { return model_->module(); }
   const TrainingData& training() const override { return data_; }
   Tensor loss(const std::vector<Tensor>& batch) override;
   Evaluation evaluate(int64_t limit) override;
@@ -42,10 +45,22 @@ class LanguageModel final : public Task {
   Generated generate() override;
   Metadata metadata() const override;
 
+  // ---- of a model whose parts several ranks have (train/model_parallel/parted_task.h)
+  // The model goes, and with it what asks for it; data and tokenizer stay.
+  nn::LanguageModel take_model();
+  // evaluate() and generate() by another's losses, means over a batch's tokens, and by another model of this form.
+  Evaluation evaluate_by(int64_t limit, const Callable<double(const std::vector<Tensor>& batch)>& loss);
+  Generated generate_by(const nn::LanguageModel& model);
+  const std::string& description() const { return description_; }
+  double label_smoothing() const { return label_smoothing_; }
+
  private:
   Tensor loss_of(const std::vector<Tensor>& batch, double smoothing);
+  int64_t each_validation_batch(int64_t limit, const Callable<void(const std::vector<Tensor>& batch)>& see);
+  static Evaluation evaluation_of(double loss, int64_t examples);
 
-  nn::LanguageModel model_;
+  std::optional<nn::LanguageModel> model_;
+  std::string description_;
   Corpus corpus_;
   int64_t block_;
   double label_smoothing_;

@@ -1,0 +1,204 @@
+#include "heddle/nn/models/gpt_parts.h"
+
+#include <fmt/format.h>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/nn/losses.h"
+#include "heddle/distributed/collectives.h"
+#include "heddle/nn/context_parallel.h"
+#include "heddle/nn/models/parts.h"
+#include "heddle/nn/tensor_parallel.h"
+
+namespace heddle::nn {
+namespace {
+
+constexpr const char* tensor_axis = "tp";
+constexpr const char* position_axis = "cp";
+
+const GptOptions& checked(const GptOptions& o, const GptPlace& place) {
+  if (o.heads % place.tensor.ranks != 0)
+    throw ValueError(fmt::format("[GptParts] {} ranks along tp do not divide {} heads", place.tensor.ranks, o.heads));
+  if (place.positions.ranks > 1 && o.dropout > 0)
+    throw ValueError(fmt::format("[GptParts] dropout is {} and cp={}: attention over positions in parts has none",
+                                 o.dropout, place.positions.ranks));
+  return o;
+}
+
+// Whatever replaced a part's value since (load_state_dict, to) is a part as well.
+const Tensor& typed_part(const Tensor& part, bool in_parts) {
+  if (in_parts && !distributed::varies(part, tensor_axis)) distributed::set_varying(part, tensor_axis);
+  return part;
+}
+
+LayerNorm norm_over(const Callable<Tensor(const std::string&)>& part, const std::string& name) {
+  const Tensor weight = part(name + ".weight");
+  LayerNorm norm(weight.shape(), {.device = weight.device()});
+  norm.to(weight.dtype());
+  norm.load_state_dict({{"weight", weight}, {"bias", part(name + ".bias")}});
+  return norm;
+}
+
+// A module that only names the parts.
+template <class... Children>
+Parts group(const char* kind, const Children&... children) {
+  Parts parts(kind);
+  (parts.add(children.first, children.second), ...);
+  return parts;
+}
+
+}  // namespace
+
+ParameterCut gpt_cut(const std::string& name, bool vocabulary_in_parts) {
+  if (name == "wte.weight") return vocabulary_in_parts ? ParameterCut{.axis = 0} : ParameterCut{};
+  if (name.ends_with("attn.c_attn.weight") || name.ends_with("attn.c_attn.bias")) return {.axis = 0, .blocks = 3};
+  if (name.ends_with("mlp.c_fc.weight") || name.ends_with("mlp.c_fc.bias")) return {.axis = 0};
+  if (name.ends_with(".c_proj.weight")) return {.axis = 1};
+  return {};
+}
+
+GptBlockParts::GptBlockParts(const GptOptions& o, const GptPlace& place,
+                             const Callable<Tensor(const std::string&)>& part)
+    : Module("GptBlockParts"),
+      tensor_(place.tensor),
+      positions_(place.positions),
+      heads_(o.heads / place.tensor.ranks),
+      dropout_(o.dropout),
+      tanh_gelu_(o.tanh_gelu),
+      ln_1_(norm_over(part, "ln_1")),
+      ln_2_(norm_over(part, "ln_2")) {
+  const auto layer = [&](const std::string& name) { return Linear(part(name + ".weight"), part(name + ".bias")); };
+  c_attn_ = layer("attn.c_attn");
+  attn_proj_ = layer("attn.c_proj");
+  c_fc_ = layer("mlp.c_fc");
+  mlp_proj_ = layer("mlp.c_proj");
+  add("ln_1", ln_1_);
+  add("attn", group("Attention", std::pair("c_attn", *c_attn_), std::pair("c_proj", *attn_proj_)));
+  add("ln_2", ln_2_);
+  add("mlp", group("Mlp", std::pair("c_fc", *c_fc_), std::pair("c_proj", *mlp_proj_)));
+}
+
+const Tensor& GptBlockParts::typed(const Tensor& part) const { return typed_part(part, tensor_.ranks > 1); }
+
+// The product is the sum over the ranks' columns; the bias stands behind it.
+Tensor GptBlockParts::row_product(const Tensor& x, const Linear& layer) const {
+  if (tensor_.ranks == 1) return linear(x, layer.weight, layer.bias);
+  return distributed::psum(linear(x, typed(layer.weight), {}), tensor_axis) + layer.bias;
+}
+
+// The mask of a kernel counts from the rank's own first head: each rank has chance of its own, and the process's goes
+// on as that of one process does.
+Tensor GptBlockParts::attend(const Tensor& queries, const Tensor& keys, const Tensor& values) {
+  if (positions_.ranks > 1) return join_heads(ring_attention(queries, keys, values, position_axis, {.causal = true}));
+  AttentionOptions how;
+  how.causal = true;
+  how.dropout = training() ? dropout_ : 0;
+  if (how.dropout > 0 && tensor_.ranks > 1) {
+    Generator& shared = default_generator();
+    own_.seed = hash_combine(shared.seed, static_cast<uint64_t>(tensor_.place + 1));
+    own_.offset = shared.offset++;
+    how.generator = &own_;
+  }
+  return join_heads(scaled_dot_product_attention(queries, keys, values, how));
+}
+
+Tensor GptBlockParts::attended(const Tensor& x) {
+  const Tensor joined = linear(ln_1_(x), typed(c_attn_->weight), typed(c_attn_->bias));
+  const auto [queries, keys, values] = split_heads(joined, heads_);
+  return row_product(attend(queries, keys, values), *attn_proj_);
+}
+
+Tensor GptBlockParts::grown(const Tensor& x) {
+  const Tensor inner = linear(ln_2_(x), typed(c_fc_->weight), typed(c_fc_->bias));
+  return row_product(tanh_gelu_ ? gelu_tanh(inner) : gelu(inner), *mlp_proj_);
+}
+
+Tensor GptBlockParts::forward(const Tensor& x) {
+  const Tensor middle = x + heddle::dropout(attended(x), dropout_, training());
+  return middle + heddle::dropout(grown(middle), dropout_, training());
+}
+
+GptParts::GptParts(const Gpt& whole, GptPlace place)
+    : Module("GptParts"),
+      options_(checked(whole.options(), place)),
+      place_(std::move(place)),
+      ln_f_(options_.width, {.device = whole.parameters().front().device()}) {
+  std::map<std::string, Tensor> values;
+  for (const auto& [name, value] : whole.named_parameters()) values.emplace(name, value);
+  const auto part = [&](const std::string& name) {
+    const Tensor& value = values.at(name);
+    return part_of(value, cut_of(name), place_.tensor, value.device());
+  };
+  const auto table = [&](const char* name, Tensor& weight) {
+    Parts parts("Embedding");
+    weight = parts.add_parameter("weight", part(fmt::format("{}.weight", name)));
+    add(name, parts);
+  };
+  if (place_.embeds || place_.projects) table("wte", wte_);
+  if (place_.embeds) table("wpe", wpe_);
+  Parts h("Blocks");
+  for (const auto& [first, last] : place_.blocks) {
+    for (int64_t i = first; i < last; ++i) {
+      const auto of_block = [&](const std::string& name) { return part(fmt::format("h.{}.{}", i, name)); };
+      h.add(std::to_string(i), blocks_.emplace(i, GptBlockParts(options_, place_, of_block)).first->second);
+    }
+  }
+  add("h", h);
+  if (!place_.projects) return;
+  ln_f_ = norm_over(part, "ln_f");
+  add("ln_f", ln_f_);
+}
+
+const Tensor& GptParts::typed_table() { return typed_part(wte_, place_.vocabulary_in_parts); }
+
+// Tokens (B, T) as the rank's positions, which vary.
+Tensor GptParts::own_positions(const Tensor& tokens) const {
+  const auto [ranks, place] = place_.positions;
+  if (ranks == 1) return tokens;
+  if (tokens.dim(1) % ranks != 0)
+    throw ShapeError(fmt::format("[GptParts] {} ranks along cp do not divide {} positions", ranks, tokens.dim(1)));
+  const int64_t size = tokens.dim(1) / ranks;
+  return slice(distributed::pvary(tokens, position_axis), 1, {.start = place * size, .stop = (place + 1) * size});
+}
+
+Tensor GptParts::embed(const Tensor& tokens) {
+  if (tokens.rank() != 2 || tokens.dim(1) > options_.context)
+    throw ShapeError(fmt::format("[GptParts] tokens are {}; expected (batch, length) with a length of at most {}",
+                                 tokens.shape().str(), options_.context));
+  const Tensor own = own_positions(tokens);
+  const Tensor rows =
+      place_.vocabulary_in_parts ? vocab_parallel_embedding(own, typed_table(), tensor_axis) : embedding(wte_, own);
+  // Before it is cut the table varies: rows of other positions have their gradients on other ranks.
+  const Tensor table = place_.positions.ranks > 1 ? distributed::pvary(wpe_, position_axis) : wpe_;
+  const int64_t first = place_.positions.place * own.dim(1);
+  const Tensor x = rows + slice(table, 0, {.start = first, .stop = first + own.dim(1)});
+  return heddle::dropout(cast(x, promote(x.dtype(), DType::f32)), options_.dropout, training());
+}
+
+Tensor GptParts::run(const Tensor& x, const BlockRange& blocks) {
+  Tensor y = x;
+  for (int64_t i = blocks.first; i < blocks.second; ++i) y = blocks_.at(i)(y);
+  return y;
+}
+
+Tensor GptParts::loss(const Tensor& x, const Tensor& targets, double smoothing) {
+  const Tensor logits = matmul(ln_f_(x), transpose(typed_table()));
+  const Tensor rows = reshape(logits, {-1, logits.dim(2)}), classes = flatten(own_positions(targets));
+  Tensor loss;
+  if (place_.vocabulary_in_parts) {
+    if (smoothing > 0) throw ValueError("[GptParts] smoothed targets of a vocabulary in parts do not exist yet");
+    loss = vocab_parallel_cross_entropy(rows, classes, tensor_axis);
+  } else {
+    CrossEntropyOptions options;
+    options.label_smoothing = smoothing;
+    loss = smoothing > 0 ? cross_entropy(rows, classes, options) : cross_entropy(rows, classes);
+  }
+  return place_.positions.ranks > 1 ? distributed::pmean(loss, position_axis) : loss;
+}
+
+Tensor GptParts::whole_loss(const Tensor& tokens, const Tensor& targets, double smoothing) {
+  return loss(run(embed(tokens), {0, options_.layers}), targets, smoothing);
+}
+
+}  // namespace heddle::nn

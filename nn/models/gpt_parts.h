@@ -1,0 +1,96 @@
+// GptParts: what one rank has of a Gpt whose heads, widths, positions and blocks lie on several ranks.
+//
+//   nn::GptParts mine(gpt, {.tensor = {2, place}, .blocks = {{0, 4}}});
+//   const Tensor loss = mine.loss(mine.run(mine.embed(tokens), {0, 4}), targets);   // in a program of ranks
+//
+// Purpose: the same numbers as the whole model's, for functions that every rank runs (distributed/shard_map.h). Along
+// the axis "tp" a rank has some heads of each attention and some columns and rows of each MLP, behind which results are
+// summed (nn/tensor_parallel.h; Shoeybi et al. 2019, "Megatron-LM"), and of the vocabulary its tokens where that is
+// asked for. Along "cp" it has some positions of each sequence (nn/context_parallel.h). Of the blocks it has stretches;
+// the token table, which the first stage reads and the last one multiplies by, is on both. Invariants: parameters have
+// the names of Gpt's and are parts of its values (cut_of()); nothing is sent where an axis has one rank, and no program
+// of ranks is needed then. Errors: ValueError for heads that the ranks do not divide and for dropout along "cp";
+// AxisError outside of a program of ranks. Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/core/functions/random/generator.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/models/gpt.h"
+#include "heddle/nn/norm.h"
+#include "heddle/nn/parameter_cut.h"
+
+namespace heddle::nn {
+
+// Blocks [first, second).
+using BlockRange = std::pair<int64_t, int64_t>;
+
+struct GptPlace {
+  CutPlace tensor = {};              // along "tp"
+  CutPlace positions = {};           // along "cp"
+  bool vocabulary_in_parts = false;  // whose tokens the ranks along "tp" divide then
+  std::vector<BlockRange> blocks = {};
+  bool embeds = true, projects = true;  // has the tables that tokens begin with; the last norm and the projection
+};
+
+// How ranks along "tp" cut a parameter of Gpt, by its name.
+ParameterCut gpt_cut(const std::string& name, bool vocabulary_in_parts);
+
+// A rank's part of a GptBlock.
+class GptBlockParts : public Module {
+ public:
+  // `part`: gives the rank's elements of a parameter of the block, by its name below the block.
+  GptBlockParts(const GptOptions& options, const GptPlace& place, const Callable<Tensor(const std::string&)>& part);
+  Tensor forward(const Tensor& x) override;  // (B, T, C), the same along "tp"
+
+ private:
+  Tensor attended(const Tensor& x);
+  Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values);
+  Tensor grown(const Tensor& x);
+  Tensor row_product(const Tensor& x, const Linear& layer) const;
+  const Tensor& typed(const Tensor& part) const;
+
+  CutPlace tensor_, positions_;
+  int64_t heads_;
+  double dropout_;
+  bool tanh_gelu_;
+  Generator own_;  // of masks of the rank's heads
+  LayerNorm ln_1_, ln_2_;
+  std::optional<Linear> c_attn_, attn_proj_, c_fc_, mlp_proj_;
+};
+
+class GptParts : public Module {
+ public:
+  // The parts lie where the model does. `whole` may go afterwards.
+  GptParts(const Gpt& whole, GptPlace place);
+
+  // Tokens (B, T), of which the rank takes its positions along "cp": (B, T / cp, C).
+  Tensor embed(const Tensor& tokens);
+  Tensor run(const Tensor& x, const BlockRange& blocks);
+  // Cross entropy of the next tokens, targets (B, T), rank 0, the same on all ranks; smoothing in [0, 1), above 0 only
+  // of a whole vocabulary.
+  Tensor loss(const Tensor& x, const Tensor& targets, double smoothing = 0);
+  // loss() of all blocks, of a rank that has them.
+  Tensor whole_loss(const Tensor& tokens, const Tensor& targets, double smoothing = 0);
+
+  ParameterCut cut_of(const std::string& name) const { return gpt_cut(name, place_.vocabulary_in_parts); }
+  const GptPlace& place() const { return place_; }
+
+ private:
+  Tensor own_positions(const Tensor& tokens) const;
+  const Tensor& typed_table();
+
+  GptOptions options_;
+  GptPlace place_;
+  Tensor wte_, wpe_;
+  std::map<int64_t, GptBlockParts> blocks_;
+  LayerNorm ln_f_;
+};
+
+}  // namespace heddle::nn

@@ -1,0 +1,232 @@
+// Trainings of char-gpt by ranks that have parts of its model, as threads, against one process: losses, files that any
+// mesh reads, and what is refused.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/functions/random/generator_scope.h"
+#include "heddle/train/model_parallel/parted_task.h"
+#include "heddle/train/model_parallel/parted_tensors.h"
+#include "heddle/train/recipe.h"
+#include "tests/distributed/train_ranks.h"
+#include "tests/support/temporary_folder.h"
+
+namespace heddle::train {
+namespace {
+
+std::string text_of(int64_t letters, int64_t length) {
+  std::string text;
+  uint32_t state = 7;
+  for (int64_t i = 0; i < length; ++i) {
+    state = state * 1664525u + 1013904223u;
+    text.push_back(static_cast<char>('a' + (state >> 24) * static_cast<uint32_t>(letters) / 256));
+  }
+  return text;
+}
+
+class ModelParallel : public testing::Test {
+ protected:
+  void SetUp() override {
+    skip_under_thread_sanitizer();
+    std::ofstream(folder_ / "text.txt") << text_of(12, 3000);
+    std::ofstream(folder_ / "odd.txt") << text_of(13, 3000);
+  }
+
+  Config config(int64_t steps = 10) const {
+    Config c = recipe_config("char-gpt");
+    c.data.path = folder_ / "text.txt";
+    c.data.limit_test = 8;
+    c.model["layers"] = Integer{4};
+    c.model["heads"] = Integer{2};
+    c.model["width"] = Integer{16};
+    c.model["context"] = Integer{8};
+    c.training.batch = 8;
+    c.training.steps = steps;
+    c.schedule.warmup = 2;
+    c.log.eval_every = steps;
+    c.log.sample_every = 1000;  // samples of 200 tokens take long
+    c.run.device = device_;
+    c.run.seed = 3;
+    return c;
+  }
+
+  struct Run {
+    std::string mesh = {};
+    int ranks = 1;
+    std::string folder = {};  // of the run
+    bool resume = false;
+  };
+
+  std::vector<Ran> run(const Config& config, const Run& how) {
+    std::vector<std::unique_ptr<Task>> tasks;
+    std::vector<Config> configs(static_cast<size_t>(how.ranks), config);
+    for (Config& c : configs) tasks.push_back(make_task(c, device(device_)));
+    std::vector<Ran> ran(tasks.size());
+    RunsOfRanks options{.folder = how.folder, .resume = how.resume};
+    distributed::test::all_ranks(how.ranks, [&](distributed::World& world) {
+      const auto me = static_cast<size_t>(world.rank());
+      Generator chance{static_cast<uint64_t>(config.run.seed), 1000};
+      const GeneratorScope own(chance);
+      try {
+        Replicas ranks(world, how.mesh);
+        Replicas* const others = how.ranks > 1 ? &ranks : nullptr;
+        const std::unique_ptr<Task> task = in_parts(std::move(tasks[me]), configs[me], device(device_), others);
+        ran[me] = train_one(*task, configs[me], device(device_), others, options);
+      } catch (...) {
+        world.give_up();  // nobody waits for this rank
+        throw;
+      }
+    });
+    return ran;
+  }
+
+  void expect_as_alone(const Config& c, const Run& how, double relative = 1e-5) {
+    Config one = c;
+    one.training.microbatches = 0;
+    const Ran alone = run(one, {}).front();
+    const std::vector<Ran> ran = run(c, how);
+    for (const Ran& rank : ran) {
+      expect_near(rank.losses, alone.losses, relative);
+      EXPECT_EQ(rank.weights, ran.front().weights) << how.mesh;
+    }
+  }
+
+  // What a mesh of threads says.
+  std::string refusal(const Config& c, const Run& how) {
+    std::unique_ptr<Task> task;
+    Config own = c;
+    std::vector<std::unique_ptr<Task>> tasks;
+    for (int i = 0; i < how.ranks; ++i) tasks.push_back(make_task(own, device(device_)));
+    return distributed::test::run_ranks(how.ranks,
+                                        [&](distributed::World& world) {
+                                          Replicas ranks(world, how.mesh);
+                                          (void)in_parts(std::move(tasks[static_cast<size_t>(world.rank())]), c,
+                                                         device(device_), &ranks);
+                                        })
+        .front();
+  }
+
+  test::TemporaryFolder folder_;
+  std::string device_ = std::getenv("MYDEV") ? std::getenv("MYDEV") : "reference:0";
+};
+
+TEST_F(ModelParallel, HeadsAndWidthsTrainAsOneProcess) {
+  Config c = config();
+  expect_as_alone(c, {.mesh = "tp=2", .ranks = 2});
+  c.data.path = folder_ / "odd.txt";
+  c.training.accumulate = 2;
+  c.training.label_smoothing = 0.1;
+  expect_as_alone(c, {.mesh = "dp=2,tp=2", .ranks = 4});
+}
+
+TEST_F(ModelParallel, PositionsTrainAsOneProcess) { expect_as_alone(config(), {.mesh = "cp=2", .ranks = 2}); }
+
+TEST_F(ModelParallel, StagesTrainAsOneProcess) {
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zb1p"}) {
+    Config c = config(4);
+    c.training.microbatches = 4;
+    c.training.pipeline = schedule;
+    expect_as_alone(c, {.mesh = "pp=2", .ranks = 2});
+  }
+}
+
+TEST_F(ModelParallel, AllAxesTrainAsOneProcess) {
+  Config c = config();
+  c.training.microbatches = 2;
+  c.training.ema = 0.9;
+  expect_as_alone(c, {.mesh = "dp=2,tp=2,pp=2", .ranks = 8});
+}
+
+TEST_F(ModelParallel, UnevenBatchesCountByTheirExamples) {
+  Config c = config();
+  c.training.batch = 5;
+  expect_as_alone(c, {.mesh = "dp=2,tp=2", .ranks = 4});
+}
+
+// Residual dropout draws one mask for all ranks along tp, that of one process where the heads' weights have none: two
+// runs are the same, and ranks agree to the end.
+TEST_F(ModelParallel, MasksAgreeAndRepeat) {
+  Config c = config(3);
+  c.model["dropout"] = Number{0.2};
+  c.training.microbatches = 2;
+  for (const char* mesh : {"dp=2,tp=2", "tp=2,pp=2"}) {
+    if (std::string(mesh) == "dp=2,tp=2") c.training.microbatches = 0;
+    const std::vector<Ran> once = run(c, {.mesh = mesh, .ranks = 4}), again = run(c, {.mesh = mesh, .ranks = 4});
+    EXPECT_EQ(once.front().weights, again.front().weights) << mesh;
+    EXPECT_EQ(once.front().losses, again.front().losses) << mesh;
+    for (const Ran& rank : once) EXPECT_EQ(rank.weights, once.front().weights) << mesh;
+    c.training.microbatches = 2;
+  }
+}
+
+// A checkpoint of a mesh is one file of the whole model: each other mesh goes on from it as one process does.
+TEST_F(ModelParallel, AnyMeshGoesOnFromAnother) {
+  Config c = config(8);
+  c.training.ema = 0.9;
+  const Ran through = run(c, {}).front();
+  c.training.limit_steps = 4;
+  const std::string path = folder_ / "run";
+  (void)run(c, {.mesh = "tp=2", .ranks = 2, .folder = path});
+  c.training.limit_steps = 6;
+  const std::vector<Ran> second = run(c, {.mesh = "pp=2", .ranks = 2, .folder = path, .resume = true});
+  expect_near(second.front().losses, {through.losses.begin() + 4, through.losses.begin() + 6}, 1e-5);
+  c.training.limit_steps = 0;
+  const Ran last = run(c, {.folder = path, .resume = true}).front();
+  expect_near(last.losses, {through.losses.begin() + 6, through.losses.end()}, 1e-5);
+}
+
+// Nothing is lost on the way: who goes on for no step writes what it has read.
+TEST_F(ModelParallel, FilesHoldTheSameBits) {
+  Config c = config(4);
+  const std::string path = folder_ / "run";
+  const Ran alone = run(c, {.folder = path}).front();
+  const auto file = [&] {
+    return load_checkpoint(checkpoint_path(RunFolder::checkpoints_of(path), 4), &device(device_));
+  };
+  const Checkpoint before = file();
+  for (const Run& how : {Run{.mesh = "tp=2", .ranks = 2}, Run{.mesh = "tp=2,pp=2", .ranks = 4}}) {
+    std::vector<std::unique_ptr<Task>> tasks;
+    Config own = c;
+    for (int i = 0; i < how.ranks; ++i) tasks.push_back(make_task(own, device(device_)));
+    distributed::test::all_ranks(how.ranks, [&](distributed::World& world) {
+      Replicas ranks(world, how.mesh);
+      PartedTask task(std::unique_ptr<LanguageModel>(
+                          dynamic_cast<LanguageModel*>(tasks[static_cast<size_t>(world.rank())].release())),
+                      c, ranks, device(device_));
+      PartedTensors tensors(*task.parted());
+      const TensorMap together = tensors.joined(tensors.own_of(before.tensors));
+      ASSERT_EQ(together.size(), ranks.leads() ? before.tensors.size() : 0);
+      if (!ranks.leads()) return;
+      for (const auto& [name, tensor] : before.tensors)
+        EXPECT_EQ(together.at(name).to_bytes(), tensor.to_bytes()) << name;
+    });
+  }
+}
+
+TEST_F(ModelParallel, WhatDoesNotGoTogetherIsRefused) {
+  Config c = config();
+  EXPECT_EQ(refusal(c, {.mesh = "tp=3", .ranks = 3}), "[mesh] tp=3: 3 ranks along tp do not divide 2 heads");
+  EXPECT_EQ(refusal(c, {.mesh = "cp=3", .ranks = 3}), "[mesh] cp=3: 3 ranks along cp do not divide 8 positions");
+  EXPECT_EQ(refusal(c, {.mesh = "pp=5", .ranks = 5}), "[mesh] pp=5: 4 blocks are too few for 5 stages");
+  c.training.sharding = "zero2";
+  EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
+            "[mesh] tp=2: --sharding zero2 does not go with parts of a model yet");
+  c = config();
+  c.training.microbatches = 2;
+  EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
+            "[mesh] --microbatches 2: there are no stages; --mesh pp=2 makes two");
+  c = config();
+  c.optimizer.name = "muon";
+  EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
+            "[mesh] tp=2: muon looks at whole parameters, of which a rank has parts");
+}
+
+}  // namespace
+}  // namespace heddle::train

@@ -1,0 +1,64 @@
+#include "heddle/train/model_parallel/check_mesh.h"
+
+#include <fmt/format.h>
+
+#include "heddle/core/base/error.h"
+#include "heddle/train/model_parallel/stages.h"
+
+namespace heddle::train {
+namespace {
+
+[[noreturn]] void refuse(const Replicas& replicas, const std::string& what) {
+  throw ValueError(fmt::format("[mesh] {}: {}", replicas.mesh(), what));
+}
+
+void check_sizes(const Config& c, const Replicas& replicas, const nn::GptOptions& model) {
+  const int64_t tensor = replicas.along("tp").ranks, positions = replicas.along("cp").ranks;
+  if (model.heads % tensor != 0)
+    refuse(replicas, fmt::format("{} ranks along tp do not divide {} heads", tensor, model.heads));
+  if (model.context % positions != 0)
+    refuse(replicas, fmt::format("{} ranks along cp do not divide {} positions", positions, model.context));
+  if (positions > 1 && model.dropout > 0)
+    refuse(replicas, fmt::format("attention over positions in parts has no dropout, and --set model.dropout is {}",
+                                 model.dropout));
+  (void)stages_of(c, replicas.along("pp"), model.layers);
+}
+
+// What is about whole parameters, or about lists that ranks along dp alone have.
+void check_options(const Config& c, const Replicas& replicas) {
+  const auto& o = c.optimizer;
+  if (c.training.sharding != "none")
+    refuse(replicas, fmt::format("--sharding {} does not go with parts of a model yet", c.training.sharding));
+  if (c.training.parts > 0)
+    refuse(replicas, fmt::format("--parts {} does not go with parts of a model yet", c.training.parts));
+  if (c.training.balance) refuse(replicas, "--balance does not go with parts of a model yet");
+  if (c.training.compress != "none")
+    refuse(replicas, fmt::format("--compress {} does not go with parts of a model yet", c.training.compress));
+  if (o.name == "lamb" || o.name == "muon" || o.name == "adafactor")
+    refuse(replicas, fmt::format("{} looks at whole parameters, of which a rank has parts", o.name));
+  if (o.states != "f32") refuse(replicas, "states of 8 bits are of whole parameters, of which a rank has parts");
+  if (c.training.precision == "f16") refuse(replicas, "f16 does not go with parts of a model yet; bf16 does");
+  if (c.checkpoint.use_best) refuse(replicas, "--use-best does not go with parts of a model yet");
+  if (c.log.histograms_every > 0) refuse(replicas, "--histograms-every: no rank has all gradients");
+  if (c.run.check_numbers) refuse(replicas, "--check-numbers runs operations again, of one rank alone");
+}
+
+}  // namespace
+
+void check_mesh(const Config& c, const Replicas& replicas, const nn::GptOptions& model) {
+  check_sizes(c, replicas, model);
+  check_options(c, replicas);
+}
+
+void check_stage_options(const Config& c, const Replicas* replicas) {
+  if (replicas != nullptr && replicas->along("pp").ranks > 1) return;
+  const auto given = [&](const char* key) { return c.given().contains(key); };
+  if (c.training.microbatches > 0)
+    throw ValueError(
+        fmt::format("[mesh] --microbatches {}: there are no stages; --mesh pp=2 makes two", c.training.microbatches));
+  if (given("training.pipeline"))
+    throw ValueError(
+        fmt::format("[mesh] --pipeline {}: there are no stages; --mesh pp=2 makes two", c.training.pipeline));
+}
+
+}  // namespace heddle::train
