@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/train/model_parallel/parted_model.h"
@@ -18,6 +19,7 @@
 #include "tests/distributed/values_test.h"
 #include "tests/support/device_test.h"
 #include "tests/support/devices.h"
+#include "tests/support/expect_error.h"
 
 namespace heddle::train {
 namespace {
@@ -155,6 +157,30 @@ TEST_P(GptInParts, AllAxes) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, GptInParts, testing::ValuesIn(heddle::test::value_devices()),
                          tests::device_test_name);
+
+// Two ranks' parts of (2, 12, 3) along axis 1, in three blocks of four: each has two of each block.
+TEST(ParameterCut, PartsMakeUpTheWhole) {
+  DeviceContext& reference = heddle::device("reference:0");
+  const Tensor whole = reshape(arange(0, 72, 1, DType::f32, &reference), {2, 12, 3});
+  const nn::ParameterCut cut{.axis = 1, .blocks = 3};
+  std::vector<uint8_t> together(72 * sizeof(float));
+  for (const int64_t place : {0, 1}) {
+    const Tensor part = nn::part_of(whole, cut, {2, place}, reference);
+    ASSERT_EQ(part.shape(), Shape({2, 6, 3}));
+    EXPECT_EQ(nn::shape_of_whole(part.shape(), cut, 2), whole.shape());
+    const std::vector<double> got = part.to_doubles();
+    for (int64_t row = 0; row < 6; ++row)
+      EXPECT_EQ(got[static_cast<size_t>(3 * row)], 3 * (row / 2 * 4 + row % 2 + 2 * place)) << place << ", " << row;
+    nn::put_part(part.to_bytes(), together, whole.shape(), sizeof(float), cut, {2, place});
+  }
+  EXPECT_EQ(together, whole.to_bytes());
+  EXPECT_EQ(nn::shape_of_part(Shape{0, 4}, {.axis = 0}, 2), Shape({0, 4}));
+  tests::expect_error<ShapeError>(
+      [&] {
+        (void)nn::part_of(whole, cut, {3, 0}, reference);
+      },
+      {"[ParameterCut] 3 ranks do not divide axis 1 of (2, 12, 3), in 3 blocks"});
+}
 
 }  // namespace
 }  // namespace heddle::train

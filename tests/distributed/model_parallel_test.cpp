@@ -62,29 +62,40 @@ class ModelParallel : public testing::Test {
     int ranks = 1;
     std::string folder = {};  // of the run
     bool resume = false;
+    double limit = 120;  // seconds that a rank waits for another
   };
 
   std::vector<Ran> run(const Config& config, const Run& how) {
+    std::vector<Ran> ran;
+    const std::vector<std::string> errors = run_to_end(config, how, ran);
+    for (size_t rank = 0; rank < errors.size(); ++rank) EXPECT_EQ(errors[rank], "") << how.mesh << ", rank " << rank;
+    return ran;
+  }
+
+  // What each rank threw.
+  std::vector<std::string> run_to_end(const Config& config, const Run& how, std::vector<Ran>& ran) {
     std::vector<std::unique_ptr<Task>> tasks;
     std::vector<Config> configs(static_cast<size_t>(how.ranks), config);
     for (Config& c : configs) tasks.push_back(make_task(c, device(device_)));
-    std::vector<Ran> ran(tasks.size());
+    ran.resize(tasks.size());
     RunsOfRanks options{.folder = how.folder, .resume = how.resume};
-    distributed::test::all_ranks(how.ranks, [&](distributed::World& world) {
-      const auto me = static_cast<size_t>(world.rank());
-      Generator chance{static_cast<uint64_t>(config.run.seed), 1000};
-      const GeneratorScope own(chance);
-      try {
-        Replicas ranks(world, how.mesh);
-        Replicas* const others = how.ranks > 1 ? &ranks : nullptr;
-        const std::unique_ptr<Task> task = in_parts(std::move(tasks[me]), configs[me], device(device_), others);
-        ran[me] = train_one(*task, configs[me], device(device_), others, options);
-      } catch (...) {
-        world.give_up();  // nobody waits for this rank
-        throw;
-      }
-    });
-    return ran;
+    return distributed::test::run_ranks(how.ranks,
+                                        [&](distributed::World& world) {
+                                          const auto me = static_cast<size_t>(world.rank());
+                                          Generator chance{static_cast<uint64_t>(config.run.seed), 1000};
+                                          const GeneratorScope own(chance);
+                                          try {
+                                            Replicas ranks(world, how.mesh);
+                                            Replicas* const others = how.ranks > 1 ? &ranks : nullptr;
+                                            const std::unique_ptr<Task> task =
+                                                in_parts(std::move(tasks[me]), configs[me], device(device_), others);
+                                            ran[me] = train_one(*task, configs[me], device(device_), others, options);
+                                          } catch (...) {
+                                            world.give_up();  // does not wait for the others
+                                            throw;
+                                          }
+                                        },
+                                        {.world = {.limit_seconds = how.limit}});
   }
 
   void expect_as_alone(const Config& c, const Run& how, double relative = 1e-5) {
@@ -114,7 +125,7 @@ class ModelParallel : public testing::Test {
   }
 
   test::TemporaryFolder folder_;
-  std::string device_ = std::getenv("MYDEV") ? std::getenv("MYDEV") : "reference:0";
+  std::string device_ = "reference:0";
 };
 
 TEST_F(ModelParallel, HeadsAndWidthsTrainAsOneProcess) {
@@ -208,6 +219,17 @@ TEST_F(ModelParallel, FilesHoldTheSameBits) {
         EXPECT_EQ(together.at(name).to_bytes(), tensor.to_bytes()) << name;
     });
   }
+}
+
+// The first rank says so, without a look at single layers; the others wait for it until it has gone.
+TEST_F(ModelParallel, ALossThatIsNotFiniteEndsAllRanks) {
+  Config c = config(4);
+  c.optimizer.name = "sgd";
+  c.optimizer.lr = 1e36;
+  std::vector<Ran> ran;
+  const std::vector<std::string> errors = run_to_end(c, {.mesh = "tp=2", .ranks = 2, .limit = 6}, ran);
+  EXPECT_NE(errors[0].find("[train] the loss became"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[1], "");
 }
 
 TEST_F(ModelParallel, WhatDoesNotGoTogetherIsRefused) {
