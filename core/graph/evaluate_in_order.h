@@ -2,7 +2,9 @@
 //
 // Purpose: what is read and let go of need not lie on the device together, such as gradients that leave for other
 // processes. What is computed on the way and read later is kept until then, and nothing is computed twice but what a
-// checkpoint marks, constants and views (core/run/segments.h). Invariants: while `made` is called the device computes
+// checkpoint marks, constants and views (core/run/segments.h). A program does so in a loop: kernels that its graphs
+// alone need are worth compiling (core/run/chains.h). Within a LenderScope graphs are cut where they borrow as well
+// (core/run/lent_segments.h). Invariants: while `made` is called the device computes
 // the value after that one; once it returns the value is freed where nobody else holds it. Behind all values everything
 // pending on the thread is evaluated; assigns are made there. Errors: those of evaluation and of `made`, behind which
 // nothing more is handed over. Thread safety: as evaluate(). Defined in core/run/evaluate_in_order.cpp.

@@ -6,6 +6,7 @@
 #include "heddle/core/graph/evaluate.h"
 #include "heddle/core/graph/lender.h"
 #include "heddle/core/graph/pending.h"
+#include "heddle/core/run/chains.h"
 #include "heddle/core/run/lent_segments.h"
 #include "heddle/core/run/segments.h"
 
@@ -42,6 +43,7 @@ void borrow(std::vector<NodePtr> ends, std::vector<NodePtr> rest, Lender& lender
 }  // namespace
 
 void evaluate_in_order(std::vector<Tensor> values, const Callable<void(size_t place, const Tensor& value)>& made) {
+  const RepeatedScope repeated;
   {
     std::vector<NodePtr> ends;
     for (const Tensor& value : values) ends.push_back(value.node());

@@ -116,9 +116,14 @@ TEST_F(ShardedCheckpoints, AnyNumberOfRanksReadsThem) {
 
 // Parameters and averages that four ranks share, put together by ranks of another number; one file holds them whole.
 TEST_F(ShardedCheckpoints, AnyNumberOfRanksReadsSharedParameters) {
-  Config c = config("adamw", "zero3");
+  const Config c = config("adamw", "zero3");
   (void)train(c, 4, "a");
+  (void)train(config("adamw", "none"), 4, "plain");
   const Checkpoint file = load_checkpoint(newest("a"), &device(where));
+  for (const auto& [name, expected] : load_checkpoint(newest("plain"), &device(where)).tensors) {
+    const Tensor far = abs(file.tensors.at(name).to(DType::f32) - expected.to(DType::f32));
+    EXPECT_LT(far.max().item(), 1e-5) << name;
+  }
   const nn::StateDict model = with_prefix(file.tensors, "model."), average = with_prefix(file.tensors, "average.");
   EXPECT_EQ(model.size(), 8u);
   EXPECT_EQ(average.size(), 9u);
@@ -138,6 +143,20 @@ TEST_F(ShardedCheckpoints, AnyNumberOfRanksReadsSharedParameters) {
       EXPECT_TRUE(parameters.gathered(false).model.empty());
     });
   }
+}
+
+// The first rank's file of the best step is what the run leaves, whatever came later.
+TEST_F(ShardedCheckpoints, TheBestOneIsTakenByAll) {
+  Config c = config("adamw", "zero3");
+  c.training.ema = 0;
+  c.checkpoint.use_best = true;
+  const std::vector<double> evaluations{1, 2};
+  (void)train_ranks(c, std::vector<std::string>(3, where), {.evaluations = evaluations, .folder = folder / "a"});
+  const Checkpoint best = load_checkpoint(checkpoint_path(checkpoints("a"), 3), &device(where));
+  const Checkpoint left = load_checkpoint((folder / "a") + "/model.safetensors", &device(where));
+  expect_same_states(left.tensors, with_prefix(best.tensors, "model."));
+  EXPECT_NE(left.tensors.at("0.weight").to_bytes(),
+            load_checkpoint(newest("a"), &device(where)).tensors.at("model.0.weight").to_bytes());
 }
 
 // With other ranks, without shards, and from one file.
