@@ -3,11 +3,11 @@
 # slow is a busy loop on its processor, or a driver of another kind.
 # Prints the speed of each rank alone, as it is then, of both with equal shares, and with shares by speed.
 #   tools/straggler_check.sh [RECIPE [BATCH [STEPS [DEVICE0,DEVICE1 [LOOPS]]]]]
-#   mnist-cnn 64 120 opencl:0,opencl:0 1; BUILD: the build folder, build/release
+#   mnist-cnn 256 120 opencl:0,opencl:0 1; BUILD: the build folder, build/release
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-recipe=${1:-mnist-cnn} batch=${2:-64} steps=${3:-120} devices=${4:-opencl:0,opencl:0} loops=${5:-1}
+recipe=${1:-mnist-cnn} batch=${2:-256} steps=${3:-120} devices=${4:-opencl:0,opencl:0} loops=${5:-1}
 heddle=$PWD/${BUILD:-build/release}/bin/heddle
 skip() { echo "straggler_check: $1: skipped"; exit 0; }
 for tool in mpirun taskset; do command -v $tool > /dev/null || skip "$tool is not installed"; done

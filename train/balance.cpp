@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/ir/dynamic_shapes.h"
 
 namespace heddle::train {
 namespace {
@@ -63,8 +64,16 @@ std::vector<int64_t> balanced_shares(const std::vector<int64_t>& examples, const
 }
 
 Balance::Balance(Replicas& replicas, const Config& config)
-    : replicas_(replicas), batch_(config.training.batch), wanted_(config.training.balance && !replicas.alone()) {
+    : replicas_(replicas),
+      batch_(config.training.batch),
+      wanted_(config.training.balance && !replicas.alone()),
+      fixed_sizes_(wanted_ && dynamic_shapes() == DynamicShapes::automatic) {
   if (config.training.balance) check(config);
+  if (fixed_sizes_) set_dynamic_shapes(DynamicShapes::never);
+}
+
+Balance::~Balance() {
+  if (fixed_sizes_) set_dynamic_shapes(DynamicShapes::automatic);
 }
 
 bool Balance::follow(const std::vector<double>& seconds) {

@@ -5,8 +5,9 @@
 // time for proportional to its examples. Shares change where two windows in a row say that an update would take a tenth
 // less; what the estimate leaves out, such as the time of an update without examples, is found by the next change.
 // Invariants: all ranks decide alike, as they have the same numbers; each has one example at least; a batch keeps its
-// examples and its order. Since time decides, two runs differ in the last bits. Errors: ValueError with what needs
-// equal shares. Thread safety: none.
+// examples and its order. While it lives each size of a batch has kernels of its own: the third one would otherwise get
+// those for any size (core/ir/dynamic_shapes.h). Since time decides, two runs differ in the last bits. Errors:
+// ValueError with what needs equal shares. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,9 @@ std::vector<int64_t> balanced_shares(const std::vector<int64_t>& examples, const
 class Balance {
  public:
   Balance(Replicas& replicas, const Config& config);
+  ~Balance();
+  Balance(const Balance&) = delete;
+  Balance& operator=(const Balance&) = delete;
 
   // A window is over in which an update took each rank so long, without waiting; empty: it does not count. Whether the
   // shares of `replicas` are others now.
@@ -32,7 +36,7 @@ class Balance {
  private:
   Replicas& replicas_;
   int64_t batch_;
-  bool wanted_;
+  bool wanted_, fixed_sizes_;
   std::vector<double> before_;  // of the window before; empty: none that counts
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/ir/dynamic_shapes.h"
 #include "tests/distributed/train_ranks.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
@@ -58,6 +59,7 @@ TEST(Balance, ChangesAfterTwoWindows) {
     c.training.batch = 12;
     c.training.balance = true;
     Balance balance(replicas, c);
+    EXPECT_EQ(dynamic_shapes(), DynamicShapes::never);
     EXPECT_FALSE(balance.follow({1, 2}));
     EXPECT_FALSE(balance.follow({}));  // does not count, nor does the one before
     EXPECT_FALSE(balance.follow({1, 2}));
