@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Two ranks in two network namespaces, over a link that loses packets, delays them, and is down for a while in the middle
-# of the run: it has to end with the bits of a run over a link without faults. Root, python3 and Open MPI are needed;
-# without them the script says so and ends with 0.
+# Two ranks in two network namespaces, over a link that loses packets, delays them, and is down for a while in the
+# middle of the run: it has to end with the bits of a run over a link without faults. Root, python3 and Open MPI are
+# needed; without them the script says so and ends with 0.
 #   tools/netns_faults.sh [RECIPE [BATCH [STEPS [LOSS [DELAY_MS [OUTAGE_S]]]]]]        mnist-mlp 64 30 0.01 20 10
 #   BUILD: the build folder, build/release; DEVICE: opencl:0
 set -euo pipefail
@@ -70,8 +70,9 @@ connect 0 0
 train whole > "$folder/whole.line"
 connect "$loss" "$delay"
 before=$(repeated)
+updates() { grep -sc '"event":"step"' "$folder/faults/metrics.jsonl" || true; }
 (
-  until [ "$(grep -c '"event":"step"' "$folder/faults/metrics.jsonl" 2> /dev/null || true)" -ge $((steps / 3)) ] 2> /dev/null; do sleep 0.1; done
+  until [ "0$(updates)" -ge $((steps / 3)) ]; do sleep 0.1; done
   ip netns exec "${names[0]}" ip link set "hf0$id" down
   sleep "$outage"
   ip netns exec "${names[0]}" ip link set "hf0$id" up
