@@ -1,6 +1,10 @@
-// A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks collectives|program|mismatch|silent|twice`.
-// Rank 0 prints a line that begins with "ok", others theirs behind their number; 3 is the exit code after a failure.
+// A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks collectives|program|mismatch|silent|twice`,
+// and for tools/disagree_check.sh: `heddle_mpi_ranks shape|dtype|order|skipped|uneven|loop|stopped LIMIT_S`. Rank 0
+// prints a line that begins with "ok", others theirs behind their number; 3 is the exit code after a failure.
+#include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -106,13 +110,45 @@ void silent(World& world) {
   world.all().barrier().wait();
 }
 
-int run(const std::string& what) {
-  const bool hangs = what == "silent";
-  std::unique_ptr<World> world = open_world({.limit_seconds = hangs ? 1.0 : 60.0});
+// Rank 1 calls otherwise, or not at all, in the second round of calls.
+void disagree(World& world, const std::string& what) {
+  float values[16] = {};
+  double wide[4] = {};
+  Group all = world.all();
+  const auto sum = [&] { all.all_reduce(values, DType::f32, {4}).wait(); };
+  const auto gather = [&] { all.all_gather(values, values + 4, DType::f32, {4}).wait(); };
+  sum();
+  const bool wrong = world.rank() == 1;
+  if (what == "shape") all.all_reduce(values, DType::f32, {wrong ? 8 : 4}).wait();
+  if (what == "dtype") wrong ? all.all_reduce(wide, DType::f64, {4}).wait() : sum();
+  if (what == "order") wrong ? (sum(), gather()) : (gather(), sum());
+  if (what == "skipped") wrong ? sum() : (gather(), sum());
+  if (what == "uneven") {  // its data is over, it waits for its end, which the others do not come to
+    if (!wrong) sum();
+    std::this_thread::sleep_for(std::chrono::seconds(30));
+  }
+  if (what == "loop") {
+    std::atomic<bool> over = false;
+    while (wrong && !over) {
+    }
+    sum();
+  }
+  if (what == "stopped") {
+    if (wrong) (void)std::raise(SIGSTOP);
+    sum();
+  }
+}
+
+const std::vector<std::string> disagreements = {"shape", "dtype", "order", "skipped", "uneven", "loop", "stopped"};
+
+int run(const std::string& what, double limit) {
+  const bool disagrees = std::ranges::find(disagreements, what) != disagreements.end(), hangs = what == "silent";
+  std::unique_ptr<World> world = open_world({.limit_seconds = hangs ? 1.0 : limit});
   if (what == "collectives") collectives(*world);
   if (what == "program") program(*world);
   if (what == "mismatch") mismatch(*world);
   if (hangs) silent(*world);
+  if (disagrees) disagree(*world, what);
   if (what == "twice") {
     world.reset();
     world = open_world();
@@ -124,7 +160,7 @@ int run(const std::string& what) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc > 1 ? argv[1] : "");
+    return run(argc > 1 ? argv[1] : "", argc > 2 ? std::stod(argv[2]) : 60);
   } catch (const CommunicationError& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     std::fflush(stderr);
