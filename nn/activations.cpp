@@ -19,6 +19,8 @@ Tensor activate(const Tensor& x, Activation activation, Caller caller) {
       return tanh(x);
     case Activation::sigmoid:
       return sigmoid(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x);
   }
   throw ValueError("[activate] this activation is not known");
 }

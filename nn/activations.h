@@ -14,7 +14,7 @@
 namespace heddle::nn {
 
 // As an option of models and layers.
-enum class Activation : uint8_t { relu, gelu, silu, tanh, sigmoid };
+enum class Activation : uint8_t { relu, gelu, silu, tanh, sigmoid, gelu_tanh };
 Tensor activate(const Tensor& x, Activation activation, Caller caller = Caller::current());
 
 #define HEDDLE_ACTIVATION(Class)              \

@@ -29,6 +29,9 @@ GptOptions gpt_options(const nlohmann::json& json) {
   o.heads = size_in(json, "heads");
   o.width = size_in(json, "width");
   json.at("tanh_gelu").get_to(o.tanh_gelu);
+  if (!json.contains("experts")) return o;
+  o.experts = size_in(json, "experts");
+  o.top_k = size_in(json, "top_k");
   return o;
 }
 
@@ -106,9 +109,13 @@ int64_t LanguageModel::vocabulary() const {
 }
 
 std::string describe(const GptOptions& o) {
-  return Json{{"type", "gpt"},    {"vocabulary", o.vocabulary}, {"context", o.context},    {"layers", o.layers},
-              {"heads", o.heads}, {"width", o.width},           {"tanh_gelu", o.tanh_gelu}}
-      .dump();
+  Json json{{"type", "gpt"},    {"vocabulary", o.vocabulary}, {"context", o.context},    {"layers", o.layers},
+            {"heads", o.heads}, {"width", o.width},           {"tanh_gelu", o.tanh_gelu}};
+  if (o.experts > 0) {
+    json["experts"] = o.experts;
+    json["top_k"] = o.top_k;  // places of experts are counted in training alone
+  }
+  return json.dump();
 }
 
 // What is as Llama has it is left out.

@@ -53,6 +53,14 @@ void TrainCommand::add_to(CLI::App& command) {
           fmt::format("Network of image-classifier, the same as --set model.name=NAME: {}", fmt::join(names, ", ")))
       ->type_name("NAME")
       ->group("model");
+  command
+      .add_option("--experts", experts,
+                  "Of char-gpt and gpt2: MLPs of each block, of which each token passes --top-k; 0: one, the default")
+      ->type_name("INTEGER")
+      ->group("model");
+  command.add_option("--top-k", top_k, "Experts of each token, where there are --experts; default: 2")
+      ->type_name("INTEGER")
+      ->group("model");
   ranks.add_mesh_to(command);
   ranks.add_timeout_to(command);
   options.add_to(command);
@@ -69,6 +77,8 @@ train::Config TrainCommand::config() const {
   train::Config config = train::recipe_config(name);
   options.apply(config);
   if (!model.empty()) config.model["name"] = train::Text(model);
+  if (!experts.empty()) config.set("model.experts", experts, "--experts");
+  if (!top_k.empty()) config.set("model.top_k", top_k, "--top-k");
   config.run.recipe = name;
   train::refuse_unused_options(config, train::recipe_config(name));
   return config;

@@ -18,7 +18,7 @@ struct RankOptions {
 };
 
 struct TrainCommand {
-  std::string recipe, model;
+  std::string recipe, model, experts, top_k;
   RankOptions ranks;
   ConfigOptions options;
   bool resume = false, json = false;

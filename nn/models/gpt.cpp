@@ -29,6 +29,15 @@ Tensor embedding_table(int64_t rows, int64_t width, double stddev, const Paramet
 
 double residual_stddev(const GptOptions& o) { return 0.02 / std::sqrt(2.0 * static_cast<double>(o.layers)); }
 
+MixtureOptions mixture_options(const GptOptions& o, const ParameterOptions& p) {
+  return {.experts = o.experts,
+          .top_k = o.top_k,
+          .capacity_factor = o.capacity_factor,
+          .activation = o.tanh_gelu ? Activation::gelu_tanh : Activation::gelu,
+          .device = p.device,
+          .generator = p.generator};
+}
+
 const GptOptions& checked(const GptOptions& o) {
   check_sizes("Gpt", {{"vocabulary", o.vocabulary}, {"context", o.context}, {"heads", o.heads}, {"width", o.width}});
   checked_size("Gpt", "layers", o.layers, most_layers);
@@ -36,7 +45,16 @@ const GptOptions& checked(const GptOptions& o) {
     throw ValueError(fmt::format("[Gpt] {} heads do not divide the width {}", o.heads, o.width));
   if (!(o.dropout >= 0 && o.dropout < 1))
     throw ValueError(fmt::format("[Gpt] dropout is {}; it must be in [0, 1)", o.dropout));
+  if (o.experts != 0) checked_mixture("Gpt", mixture_options(o, {}));
   return o;
+}
+
+MixtureOfExperts mixture(const GptOptions& o, const ParameterOptions& p) {
+  MixtureOfExperts made(o.width, 4 * o.width, mixture_options(o, p));
+  init::normal(made.router.weight, 0, 0.02, p.generator);
+  init::normal(made.up, 0, 0.02, p.generator);
+  init::normal(made.down, 0, residual_stddev(o), p.generator);
+  return made;
 }
 
 Parts named(const char* kind, const char* first, const Linear& a, const char* second, const Linear& b) {
@@ -81,12 +99,22 @@ GptBlock::GptBlock(const GptOptions& o, const ParameterOptions& p)
       ln_1_(add("ln_1", LayerNorm(o.width, {.device = p.device}))),
       ln_2_(LayerNorm(o.width, {.device = p.device})),
       c_attn_(linear(o.width, 3 * o.width, 0.02, p)),
-      attn_proj_(linear(o.width, o.width, residual_stddev(o), p)),
-      c_fc_(linear(o.width, 4 * o.width, 0.02, p)),
-      mlp_proj_(linear(4 * o.width, o.width, residual_stddev(o), p)) {
+      attn_proj_(linear(o.width, o.width, residual_stddev(o), p)) {
   add("attn", named("Attention", "c_attn", c_attn_, "c_proj", attn_proj_));
   add("ln_2", ln_2_);
-  add("mlp", named("Mlp", "c_fc", c_fc_, "c_proj", mlp_proj_));
+  if (o.experts > 0) {
+    mixture_ = std::make_shared<MixtureOfExperts>(add("mlp", mixture(o, p)));
+    return;
+  }
+  c_fc_ = linear(o.width, 4 * o.width, 0.02, p);
+  mlp_proj_ = linear(4 * o.width, o.width, residual_stddev(o), p);
+  add("mlp", named("Mlp", "c_fc", *c_fc_, "c_proj", *mlp_proj_));
+}
+
+Tensor GptBlock::mlp(const Tensor& x) {
+  if (mixture_) return (*mixture_)(x);
+  const Tensor inner = (*c_fc_)(x);
+  return (*mlp_proj_)(tanh_gelu_ ? gelu_tanh(inner) : gelu(inner));
 }
 
 Tensor GptBlock::attend(const Tensor& x) {
@@ -129,9 +157,7 @@ Tensor GptBlock::attend(const Tensor& x, const Tensor& queries, const Tensor& ke
 
 Tensor GptBlock::finish(const Tensor& x, const Tensor& attended) {
   const Tensor middle = x + heddle::dropout(attended, dropout_, training(), generator_);
-  const Tensor inner = c_fc_(ln_2_(middle));
-  const Tensor grown = mlp_proj_(tanh_gelu_ ? gelu_tanh(inner) : gelu(inner));
-  return middle + heddle::dropout(grown, dropout_, training(), generator_);
+  return middle + heddle::dropout(mlp(ln_2_(middle)), dropout_, training(), generator_);
 }
 
 Gpt::Gpt(const GptOptions& o, const ParameterOptions& p)

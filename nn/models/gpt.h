@@ -7,9 +7,12 @@
 // context. Thread safety: none.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "heddle/nn/layers.h"
+#include "heddle/nn/mixture_of_experts.h"
 #include "heddle/nn/models/kv_cache.h"
 #include "heddle/nn/norm.h"
 #include "heddle/nn/parameter_options.h"
@@ -27,6 +30,10 @@ struct GptOptions {
   bool checkpoint =
       false;  // compute each block again for its gradient instead of keeping what it computed (core/graph/checkpoint.h)
   bool offload = false;  // keep what each block's gradient needs in host memory instead
+  // Above 0: the MLP of each block is a mixture of so many (nn/mixture_of_experts.h), without biases.
+  int64_t experts = 0;
+  int64_t top_k = 2;
+  double capacity_factor = 1.25;
 };
 
 // Parameters of GPT-2: 124,439,808; 354,823,168; 774,030,080; 1,557,611,200.
@@ -39,7 +46,7 @@ GptOptions gpt2_xl();
 GptOptions nanogpt_char(int64_t vocabulary = 65);
 GptOptions nanogpt_char_cpu(int64_t vocabulary = 65);
 
-// x + attention(ln_1(x)), then + mlp(ln_2(.)).
+// x + attention(ln_1(x)), then + mlp(ln_2(.)), or a mixture of such.
 class GptBlock : public Module {
  public:
   GptBlock(const GptOptions& options, const ParameterOptions& parameters);
@@ -59,13 +66,16 @@ class GptBlock : public Module {
   Tensor attend(const Tensor& x);
   Tensor attend(const Tensor& x, const Tensor& queries, const Tensor& keys_and_values, const AttentionOptions& how);
   Tensor finish(const Tensor& x, const Tensor& attended);
+  Tensor mlp(const Tensor& x);
 
   int64_t heads_;
   double dropout_;
   bool tanh_gelu_;
   Generator* generator_;
   LayerNorm ln_1_, ln_2_;
-  Linear c_attn_, attn_proj_, c_fc_, mlp_proj_;
+  Linear c_attn_, attn_proj_;
+  std::optional<Linear> c_fc_, mlp_proj_;      // these, or
+  std::shared_ptr<MixtureOfExperts> mixture_;  // where there are experts
 };
 
 class Gpt : public Module {

@@ -111,6 +111,43 @@ TEST_P(RecipeOptions, MixupRepeatsAndResumesBitForBit) {
   EXPECT_EQ(losses_of(events(c, "cut", -1, true)), whole);
 }
 
+// The loss of a mixture's training has what its routers find, by the weights that are asked for; lines of steps say it.
+TEST_P(RecipeOptions, MixturesHaveTheirRoutersLosses) {
+  const auto of_step = [&](const Options& more, const std::string& run) {
+    Options options = {
+        {"model.experts", "4"}, {"training.steps", "2"}, {"model.balance_loss", "0"}, {"model.router_z_loss", "0"}};
+    for (const auto& [key, value] : more) options[key] = value;
+    for (const Json& e : events(gpt(options), run)) {
+      if (e["event"] == "step") return e;
+    }
+    return Json();
+  };
+  const Json plain = of_step({}, "plain"), balanced = of_step({{"model.balance_loss", "0.5"}}, "balanced");
+  const double balance = plain["expert_balance"], dropped = plain["dropped_tokens"];
+  EXPECT_GE(balance, 1 - 1e-5);
+  EXPECT_NEAR(balanced["loss"].get<double>(), plain["loss"].get<double>() + 0.5 * balance, 1e-5);
+  EXPECT_GE(dropped, 0);
+  EXPECT_GT(of_step({{"model.router_z_loss", "1"}}, "z")["loss"].get<double>(), plain["loss"].get<double>());
+  EXPECT_EQ(of_step({{"model.capacity_factor", "0"}}, "none")["dropped_tokens"], 1);
+  EXPECT_EQ(of_step({{"model.capacity_factor", "4"}}, "all")["dropped_tokens"], 0);
+  EXPECT_EQ(of_step({{"training.accumulate", "2"}}, "parts").count("dropped_tokens"), 0u);
+}
+
+TEST_P(RecipeOptions, ExpertsThatCannotBeMeantAreRefused) {
+  for (const auto& [options, said] :
+       {std::pair<Options, std::string>{{{"model.top_k", "2"}},
+                                        "[char-gpt] model.top_k is 2, but it counts only where"},
+        {{{"model.balance_loss", "0.5"}}, "[char-gpt] model.balance_loss is 0.5, but it counts only where"},
+        {{{"model.experts", "-1"}}, "[Gpt] experts is -1"},
+        {{{"model.experts", "2"}, {"model.top_k", "3"}}, "[Gpt] top_k is 3; it must be 1 to 2"},
+        {{{"model.experts", "2"}, {"model.router_z_loss", "-1"}}, "[char-gpt] model.router_z_loss is -1; it must be"},
+        {{{"model.experts", "2"}, {"model.capacity_factor", "-1"}}, "[Gpt] capacity_factor is -1"}}) {
+    Config c = gpt(options);
+    const std::string text = thrown_text<ValueError>([&] { make_task(c, where()); });
+    EXPECT_TRUE(contains(text, said)) << text;
+  }
+}
+
 TEST_P(RecipeOptions, SamplesComeWithEvaluationsOrEveryFewUpdates) {
   const std::vector<Json> with_evaluations = events(gpt({{"log.eval_every", "4"}}), "a");
   EXPECT_EQ(steps_of(with_evaluations, "eval"), (std::vector<int64_t>{4, 6}));

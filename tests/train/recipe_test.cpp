@@ -203,6 +203,7 @@ TEST_F(Recipes, Text) {
   const Evaluation gpt = train_and_read(small("char-gpt", with({{"model.heads", "2"}})));
   EXPECT_EQ(gpt.split, "validation");
   EXPECT_DOUBLE_EQ(gpt.metric("perplexity"), std::exp(gpt.loss));
+  train_and_read(small("char-gpt", with({{"model.heads", "2"}, {"model.experts", "3"}})));
   train_and_read(small("char-lstm", with({{"model.hidden", "8"}})));
   train_and_read(small("gpt2", with({{"model.heads", "2"}, {"model.vocabulary", "270"}})));
   const auto held_out = [&](const char* share) {

@@ -16,6 +16,7 @@
 #include "heddle/data/tokenizer_file.h"
 #include "heddle/nn/generate.h"
 #include "heddle/nn/metrics.h"
+#include "heddle/nn/routing.h"
 #include "heddle/train/feed.h"
 #include "heddle/train/recipes/batches.h"
 
@@ -99,6 +100,8 @@ LanguageModel::LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t blo
       corpus_(std::move(corpus)),
       block_(block),
       label_smoothing_(c.training.label_smoothing),
+      routes_(c.model.contains("experts") && c.model_value<Integer>("experts") > 0),
+      router_(router_weights(c)),
       device_(device) {
   if (block < 1)
     throw ValueError(fmt::format("[{}] a block of {} tokens cannot be meant; model.context must be at least 1",
@@ -128,7 +131,18 @@ Tensor LanguageModel::loss_of(const std::vector<Tensor>& batch, double smoothing
   return cross_entropy(rows, targets, options);
 }
 
-Tensor LanguageModel::loss(const std::vector<Tensor>& batch) { return loss_of(batch, label_smoothing_); }
+Tensor LanguageModel::loss(const std::vector<Tensor>& batch) {
+  if (!routes_) return loss_of(batch, label_smoothing_);
+  const nn::RoutingScope routing;
+  const Tensor loss = loss_of(batch, label_smoothing_);
+  figures_of_step_ = {routing.balance().detach() / static_cast<double>(routing.count()), routing.dropped().detach()};
+  return loss + routing.balance() * router_.balance + routing.z() * router_.z;
+}
+
+std::vector<std::string> LanguageModel::names_of_step() const {
+  if (!routes_) return {};
+  return {"expert_balance", "dropped_tokens"};
+}
 
 int64_t LanguageModel::each_validation_batch(int64_t limit,
                                              const Callable<void(const std::vector<Tensor>& batch)>& see) {

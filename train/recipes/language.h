@@ -3,19 +3,22 @@
 // Purpose: the task of char-gpt, char-lstm and gpt2, and of any model from tokens (N, T) to logits (N, T, vocabulary).
 // The last part of the text, config.data.validation of it, is held out; the rest is for training, in blocks at random
 // places as nanoGPT takes them; an epoch is as many as the text has blocks. The evaluation is over all blocks of what
-// is held out, side by side. Invariants: the tokenizer is stored with the model (data/preprocess.h). Thread safety:
-// none.
+// is held out, side by side. Of a mixture of experts the training loss has the routers' losses besides; lines of steps
+// show their balance and the share of dropped picks. Invariants: the tokenizer is stored with the model
+// (data/preprocess.h). Thread safety: none.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/data/text.h"
 #include "heddle/data/tokenizer.h"
 #include "heddle/nn/language_model.h"
 #include "heddle/train/recipe.h"
+#include "heddle/train/recipes/mixture.h"
 
 namespace heddle::train {
 
@@ -40,6 +43,8 @@ class LanguageModel final : public Task {
   nn::Module& model() override { return model_->module(); }
   const TrainingData& training() const override { return data_; }
   Tensor loss(const std::vector<Tensor>& batch) override;
+  std::vector<std::string> names_of_step() const override;
+  std::vector<Tensor> take_figures_of_step() override { return std::exchange(figures_of_step_, {}); }
   Evaluation evaluate(int64_t limit) override;
   // What the model makes of the first token of the validation text.
   Generated generate() override;
@@ -64,6 +69,9 @@ class LanguageModel final : public Task {
   Corpus corpus_;
   int64_t block_;
   double label_smoothing_;
+  bool routes_;  // the model has experts
+  RouterWeights router_;
+  std::vector<Tensor> figures_of_step_;
   DeviceContext& device_;
   TrainingData data_;
 };

@@ -4,6 +4,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/nn/language_model.h"
 #include "heddle/train/recipes/language.h"
+#include "heddle/train/recipes/mixture.h"
 #include "heddle/train/recipes/recipes.h"
 
 namespace heddle::train {
@@ -27,17 +28,18 @@ std::unique_ptr<Task> make_gpt(const TaskRequest& r, Corpus corpus) {
   options.heads = c.model_value<Integer>("heads");
   options.width = c.model_value<Integer>("width");
   options.dropout = c.model_value<Number>("dropout");
+  read_mixture(c, options);
   return std::make_unique<LanguageModel>(
       nn::LanguageModel(std::make_shared<nn::Gpt>(options, nn::ParameterOptions{.device = r.device})),
       std::move(corpus), options.context, c, r.device);
 }
 
 std::vector<ModelOption> gpt_model(Integer layers, Integer heads, Integer width, Integer context, Number dropout) {
-  return {{"layers", layers, "blocks"},
-          {"heads", heads, "heads of attention"},
-          {"width", width, "of the embedding"},
-          {"context", context, "tokens of a block"},
-          {"dropout", dropout, "in the blocks"}};
+  return with_mixture({{"layers", layers, "blocks"},
+                       {"heads", heads, "heads of attention"},
+                       {"width", width, "of the embedding"},
+                       {"context", context, "tokens of a block"},
+                       {"dropout", dropout, "in the blocks"}});
 }
 
 // By its description, without the text.
