@@ -6,27 +6,13 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/functions/functions.h"
-#include "heddle/core/graph/mesh_scope.h"
 #include "heddle/distributed/collectives.h"
+#include "heddle/nn/rank_part.h"
 
 namespace heddle::nn {
 namespace {
 
 using distributed::AxisNames;
-
-// The rank's part along `axis`, as values of its own.
-Tensor own_part(const char* who, const Tensor& whole, int axis, const AxisNames& axes) {
-  const MeshScope& scope = MeshScope::required(who);
-  const AxisMask along = scope.mask(axes.list(), who);
-  const int64_t n = scope.size(along), place = scope.place(along), size = whole.dim(axis) / n;
-  if (whole.dim(axis) % n != 0) {
-    throw ShapeError(fmt::format("[{}] the {} ranks along {} do not divide axis {} of {}", who, n, scope.names(along),
-                                 axis, whole.shape().str()));
-  }
-  const Tensor part = slice(whole.detach(), axis, {place * size, (place + 1) * size, 1});
-  return Tensor::from_bytes(part.to_bytes().data(), static_cast<size_t>(part.numel()), part.dtype(), part.shape(),
-                            &whole.device());
-}
 
 void check_linear(const char* who, const Tensor& weight, const Tensor& bias) {
   if (weight.rank() == 2 && (!bias.defined() || bias.shape() == Shape{weight.dim(0)})) return;
@@ -38,12 +24,6 @@ void check_input(const char* who, const Tensor& x, const Tensor& weight) {
   if (x.rank() > 0 && x.dim(-1) == weight.dim(1)) return;
   throw ShapeError(fmt::format("[{}] input {} does not end in {}, the size of this rank's input (weight {})", who,
                                x.shape().str(), weight.dim(1), weight.shape().str()));
-}
-
-// A parameter's part: whatever replaced its value since (load_state_dict, to) is a part as well.
-const Tensor& typed_part(const Tensor& parameter, const AxisNames& axes) {
-  if (!distributed::varies(parameter, axes)) distributed::set_varying(parameter, axes);
-  return parameter;
 }
 
 // Numbers of rows or classes among all `count` of every rank, as numbers among this rank's, and whether it has them.
@@ -62,8 +42,8 @@ Local local_numbers(const Tensor& numbers, double count, const AxisNames& axes) 
 ColumnParallelLinear::ColumnParallelLinear(const Tensor& whole, const Tensor& shift, const AxisNames& axes)
     : Module("ColumnParallelLinear"), axes_(axes) {
   check_linear("ColumnParallelLinear", whole, shift);
-  weight = add_parameter("weight", own_part("ColumnParallelLinear", whole, 0, axes));
-  if (shift.defined()) bias = add_parameter("bias", own_part("ColumnParallelLinear", shift, 0, axes));
+  weight = add_parameter("weight", rank_part("ColumnParallelLinear", whole, 0, axes));
+  if (shift.defined()) bias = add_parameter("bias", rank_part("ColumnParallelLinear", shift, 0, axes));
 }
 
 Tensor ColumnParallelLinear::forward(const Tensor& x) {
@@ -74,7 +54,7 @@ Tensor ColumnParallelLinear::forward(const Tensor& x) {
 RowParallelLinear::RowParallelLinear(const Tensor& whole, const Tensor& shift, const AxisNames& axes)
     : Module("RowParallelLinear"), axes_(axes) {
   check_linear("RowParallelLinear", whole, shift);
-  weight = add_parameter("weight", own_part("RowParallelLinear", whole, 1, axes));
+  weight = add_parameter("weight", rank_part("RowParallelLinear", whole, 1, axes));
   if (shift.defined()) bias = add_parameter("bias", shift.detach());
 }
 
@@ -89,7 +69,7 @@ VocabParallelEmbedding::VocabParallelEmbedding(const Tensor& whole, const AxisNa
   if (whole.rank() != 2)
     throw ShapeError(
         fmt::format("[VocabParallelEmbedding] the table is {}; expected (rows, width)", whole.shape().str()));
-  weight = add_parameter("weight", own_part("VocabParallelEmbedding", whole, 0, axes));
+  weight = add_parameter("weight", rank_part("VocabParallelEmbedding", whole, 0, axes));
 }
 
 Tensor VocabParallelEmbedding::forward(const Tensor& indices) {
