@@ -82,16 +82,14 @@ def fit(options, folder, recipe, batch, seconds):
 
 
 def compare(options, folder, recipe, batch, ranks):
-    first = run(options, folder, recipe, batch, options.steps, ranks)
-    second = run(options, folder, recipe, batch, 2 * options.steps, ranks)
+    together = run(options, folder, recipe, batch, 2 * options.steps, ranks)
     alone = run(options, folder, recipe, batch // ranks, options.steps, 1)
     efficiency = fit(options, folder, recipe, batch // ranks, alone["median_step_ms"] * 1e-3)
     made = plan(options, folder, recipe, batch, ranks, efficiency)
-    # Both are rounded down to a whole number of bytes.
-    sent = 2 * second["bytes_sent_per_step"] - first["bytes_sent_per_step"]
-    memory = made["memory_bytes"]["peak"] / second["peak_device_bytes"]
-    time = made["step_seconds"] / (second["median_step_ms"] * 1e-3)
-    exact = abs(sent - made["bytes_per_step"]) <= 2
+    sent = together["bytes_sent_per_step"]
+    memory = made["memory_bytes"]["peak"] / together["peak_device_bytes"]
+    time = made["step_seconds"] / (together["median_step_ms"] * 1e-3)
+    exact = abs(sent - made["bytes_per_step"]) <= 1  # rounded down to a whole number of bytes
     print(f"{recipe} of {batch} on {ranks}: bytes {made['bytes_per_step']} forecast, {sent} sent"
           f" ({'equal' if exact else 'DIFFERENT'}); memory {memory:.3f}; time {time:.2f}", flush=True)
     return exact and abs(memory - 1) <= 0.05

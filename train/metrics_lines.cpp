@@ -124,8 +124,7 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
   if (const Replicas* ranks = t.replicas()) {
     event["ranks"] = ranks->size();
     event["mesh"] = ranks->mesh();
-    event["bytes_sent_per_step"] =
-        ranks->bytes_sent() / static_cast<uint64_t>(std::max<int64_t>(1, t.step() - t.first_step()));
+    event["bytes_sent_per_step"] = r.bytes_sent;
     event["communication_hidden"] = r.communication_hidden;
     for (const double seconds : r.rank_seconds) event["rank_step_ms"].push_back(seconds * 1e3);
     if (r.bubble) event["bubble"] = *r.bubble;

@@ -55,6 +55,7 @@ RunReport Trainer::report() const {
   const double seconds = s.window.training_seconds(), samples = static_cast<double>(s.step - s.first_step) *
                                                                 static_cast<double>(examples_per_update(s.config));
   Throughput throughput = s.feed.throughput();
+  const auto updates = static_cast<uint64_t>(std::max<int64_t>(1, s.step - s.first_step));
   throughput.idle = s.watch.idle();
   throughput.compute = std::max(0.0, seconds - s.watch.idle() - s.watch.compiling());
   return {.training_seconds = seconds,
@@ -65,6 +66,7 @@ RunReport Trainer::report() const {
           .throughput = throughput,
           .rank_seconds = s.pace.seconds(),
           .bubble = s.bubble,
+          .bytes_sent = s.bytes_sent / updates,
           .communication_hidden = s.training_step.communication_hidden()};
 }
 

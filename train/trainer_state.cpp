@@ -187,7 +187,9 @@ void Trainer::State::submit_step() {
     feed.next(batch);
     watch.submitting();
     training_step.begin(step);
+    const uint64_t sent_before = replicas.bytes_sent();
     agreed = training_step.submit(batch, keep, wishes(), [&] { fetch_beside(); });
+    bytes_sent += replicas.bytes_sent() - sent_before;
     watch.submitted();
     feed.fetch();
   } catch (const NumericError& error) {

@@ -65,6 +65,7 @@ struct Trainer::State {
   bool stopped = false;
   Wishes agreed;                        // of all ranks
   std::string checkpoint_path;          // of the latest
+  uint64_t bytes_sent = 0;              // by this rank, in updates
   double save_stall = 0;                // seconds that training stood for it
   std::optional<PartedTensors> parted;  // where ranks have parts of the model
   std::optional<double> bubble;         // of its stages, at the end

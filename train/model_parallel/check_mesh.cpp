@@ -21,6 +21,8 @@ void check_sizes(const Config& c, const Replicas& replicas, const nn::GptOptions
   if (positions > 1 && model.dropout > 0)
     refuse(replicas, fmt::format("attention over positions in parts has no dropout, and --set model.dropout is {}",
                                  model.dropout));
+  if (model.experts > 0)
+    refuse(replicas, fmt::format("a model with {} experts has no layers in parts yet", model.experts));
   (void)stages_of(c, replicas.along("pp"), model.layers);
 }
 
