@@ -24,7 +24,7 @@ train() {
   "$heddle" launch -n 2 -- train mnist-mlp --set model.hidden="$width,$width" --optimizer adamw --batch 64 --seed 3 \
     --steps "$steps" --sharding "$sharding" --limit-test 16 --eval-every 1000000 --checkpoint-every "$each" \
     --keep-last 1 --device "${DEVICE:-opencl:0}" --out "$folder/$name" "$@" > "$folder/log" 2>&1 ||
-    { cat "$folder/log"; exit 1; }
+    { cat "$folder/log" >&2; exit 1; }
   grep '"event":"step"' "$folder/$name/metrics.jsonl" | sed 's/.*"step":\([0-9]*\),.*"seconds":\([0-9.e+-]*\)}/\1 \2/' |
     awk '$1 >= 10 && !begin { begin = $2 } { end = $2 } END { print end - begin }'
 }
@@ -35,7 +35,7 @@ stall() {
 }
 divide() { awk "BEGIN { printf \"%.3f\", ($1) / ($2) }"; }
 
-none=$(train none 1000000) beside=$(train beside "$every") waited=$(train waited "$every" --save-beside false)
+none=$(train none 1000000) beside=$(train beside "$every") waited=$(train waited "$every" --no-save-beside)
 bytes=$(du -cb "$folder/beside/checkpoints/" | tail -n 1 | cut -f 1)
 saves=$(((steps - 1) / every))
 echo "mnist-mlp of $width x $width, $sharding, checkpoints of $bytes bytes, $saves of them in $((steps - 10)) updates"

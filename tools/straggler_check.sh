@@ -38,14 +38,14 @@ speed() {
 alone() {
   taskset -c "$2" env POCL_MAX_PTHREAD_COUNT=1 POCL_CPU_MAX_CU_COUNT=1 LP_NUM_THREADS=1 "$heddle" train "$recipe" \
     --batch $((batch / 2)) --steps $((steps / 2)) --device "$1" "${options[@]}" --out "$folder/$3" \
-    > "$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+    > "$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
   speed "$folder/$3" $((steps / 4))
 }
 together() {
   local out=$1
   shift
   "$heddle" launch -n 2 --devices "$devices" -- train "$recipe" --batch "$batch" --steps "$steps" "${options[@]}" \
-    --out "$folder/$out" "$@" > "$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+    --out "$folder/$out" "$@" > "$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
 }
 event() { grep "\"event\":\"$2\"" "$folder/$1/metrics.jsonl" || true; }
 
