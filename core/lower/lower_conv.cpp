@@ -68,6 +68,7 @@ class ConvLowering {
   // What a schedule is picked for: sizes that vary have others in their place. Maps of many channels are small ones.
   ConvProblem nominal_problem() const {
     ConvProblem p = p_;
+    p.sized = true;
     const IrNode& x = in_.scheduled.graph.nodes[node_.inputs[0]];
     if (dimension_varies(x, 0)) p.N = nominal_batch;
     if (weight_grad_ || p.parts > 1) return p;  // sizes of a sum in parts do not vary
@@ -79,6 +80,7 @@ class ConvLowering {
     for (int i = 0; i < rank; ++i) {
       if (!dimension_varies(x, first + i) && !dimension_varies(node_, first + i)) continue;
       const auto d = static_cast<size_t>(3 - rank + i);
+      p.sized = false;
       whole.in[d] = forward ? size * whole.stride[d] : size;
       whole.out[d] = forward ? size : size * whole.stride[d];
     }

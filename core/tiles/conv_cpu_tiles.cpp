@@ -191,6 +191,11 @@ Row pick_grad_rows(const ConvProblem& p) {
   return row;
 }
 
+// Many weights for each pixel: they are read as they lie, once.
+bool has_short_panels(const ConvProblem& p) {
+  return p.kind == ConvProblem::Kind::forward && p.w_c1 && p.OG >= 128 && p.N * p.out[0] * p.out[1] * p.out[2] <= 64;
+}
+
 // Does the body take these values? A kernel or dilation of extreme size fits no packed array.
 bool accepted(const char* body, const ConvProblem& p, Row row) {
   add_conv_facts(row, p);
@@ -206,7 +211,7 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
   }
   if (p.OG < 4) return pick_rows(p);
   if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
-  if (conv_taps(p) == 1 && p.OG >= 16) {
+  if (p.OG >= 16 && (conv_taps(p) == 1 || has_short_panels(p))) {
     if (const Row row = pick_pointwise(caps, p); accepted("conv", p, row)) return row;
   }
   const Row row = PackedRow(caps, p).pick();

@@ -1,5 +1,6 @@
 #include "heddle/core/tiles/conv_operands.h"
 
+#include <algorithm>
 #include <string>
 
 namespace heddle {
@@ -38,6 +39,9 @@ void add_conv_facts(Bindings& values, const ConvProblem& p) {
 void add_pointwise_facts(Bindings& values, const ConvProblem& p) {
   values["C_ALL"] = p.CG;
   values["W_C1"] = p.w_c1;
+  const auto value = [&](const char* name) { return values.contains(name) ? values.find(name)->second : 1; };
+  const Extent3& walk = p.kind == ConvProblem::Kind::input_grad ? p.in : p.out;
+  values["PIXELS"] = p.sized ? value("NI") * std::min(value("QH"), walk[1]) * std::min(16 * value("QT"), walk[2]) : 0;
   values["W_ROW"] = p.w_c1 && p.OG >= 16 ? p.w_row : 0;
 }
 

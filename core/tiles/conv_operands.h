@@ -32,6 +32,7 @@ struct ConvProblem {
   bool g_w1 = false;     // weight_grad: the same of g
   bool w_k1 = false;     // positions of a kernel lie side by side, and no stride of w is negative (not weight_grad)
   bool w_c1 = false;     // with w_k1: so do the kernels of the channels of src
+  bool sized = false;    // out says how large dst is, not only about how large
   int64_t w_row = 0;     // with w_c1: from a channel of dst to the next in w; 0: not known
   bool winograd = true;  // sums may be rearranged by Winograd's transforms
   bool last = false;     // dst has its channels last (weight_grad: no meaning)

@@ -1,6 +1,7 @@
 #include "heddle/core/tiles/conv_pointwise.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/choices.h"
@@ -13,22 +14,13 @@ namespace {
 using conv_schedules::most_floats;
 using conv_schedules::Row;
 
-// Vectors of pixels that leave the fewest unused: a few pixels that are left over are summed otherwise.
-int64_t vectors_of_pixels(int64_t pixels) {
-  if (pixels <= 32) return ceil_div(pixels, 16);
-  const auto unused = [&](int64_t nv) {
-    const int64_t left = pixels % (nv * 16);
-    return left <= 4 ? 0 : left <= 16 ? 16 - left : nv * 16 - left;
-  };
-  return pixels <= 256 && unused(3) < unused(4) ? 3 : 4;
-}
-
-// As many rows as leave all sums in registers beside four vectors, fewer where that computes more for nothing.
+// As many rows as leave all sums in registers beside the vectors of a panel, fewer where that computes more for
+// nothing.
 int64_t rows_of_channels(int64_t channels, int64_t nv) {
   const int64_t most = nv == 4 ? 6 : nv == 3 ? 7 : 10;
   int64_t best = most;
-  double least = 1e30;
-  for (int64_t mr = 4; mr <= most; ++mr) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t mr = std::min<int64_t>(4, most); mr <= most; ++mr) {
     const double cost = static_cast<double>(ceil_div(channels, mr) * mr) * (1 + 0.03 * static_cast<double>(most - mr));
     if (cost <= least) {
       least = cost;
@@ -38,39 +30,106 @@ int64_t rows_of_channels(int64_t channels, int64_t nv) {
   return best;
 }
 
+class Panels {
+ public:
+  Panels(const Caps& caps, const ConvProblem& p)
+      : p_(p), walk_(p.kind == ConvProblem::Kind::input_grad ? p.in : p.out), depth_(p.CG * conv_taps(p)) {
+    const bool small = p.N * walk_[0] * walk_[1] * walk_[2] * p.G * p.OG * depth_ <= small_work;
+    cores_ = small ? 1 : std::max<int64_t>(1, caps.compute_units);
+  }
+
+  Row pick() {
+    row_ = {{"SCHEDULE", conv_schedules::pointwise}, {"VW", 16}};
+    best_ = row_;
+    for (const int64_t nv : {4, 3, 2, 1}) {
+      row_["NV"] = nv;
+      row_["MR"] = rows_of_channels(p_.OG, nv);
+      const int64_t whole = choice_at_least("conv", "QT", ceil_div(walk_[2], 16));
+      if (whole * 16 >= walk_[2]) {
+        with_columns(whole);
+      } else {
+        for (const int64_t panels : {1, 2, 3}) with_columns(panels * nv);
+      }
+    }
+    return best_;
+  }
+
+ private:
+  void with_columns(int64_t qt) {
+    row_["QT"] = qt;
+    for (const int64_t qh : choices_of("conv", "QH")) {
+      if (qh > 1 && (qh > walk_[1] || qt * 16 < walk_[2])) break;
+      for (const int64_t ni : choices_of("conv", "NI")) {
+        if (ni > 1 && (ni > p_.N || qh < walk_[1])) break;
+        for (const int64_t no : choices_of("conv", "NO")) {
+          row_["QH"] = qh;
+          row_["NI"] = ni;
+          row_["NO"] = no;
+          consider();
+          if (16 * no >= p_.OG) break;
+        }
+      }
+    }
+  }
+
+  void consider() {
+    const int64_t columns = p_.sized ? std::min(16 * row_["QT"], walk_[2]) : 16 * row_["QT"];
+    const int64_t width = 16 * row_["NV"], pixels = row_["NI"] * row_["QH"] * columns;
+    const int64_t taps = conv_taps(p_), panels = ceil_div(pixels, width);
+    if (panels * (row_["NO"] * 16 + row_["MR"]) * width > most_floats || panels * width * taps * 4 > most_floats)
+      return;
+    row_["CB"] = choice_at_least("conv", "CB", std::max<int64_t>(4, p_.CG));
+    while (row_["CB"] > 4 && panels * width * row_["CB"] * taps > most_floats / 2) row_["CB"] /= 2;
+    if (conv_taps(p_) > 1 && row_["NI"] * plane() > 1 << 16) return;
+    if (const double t = cycles(); t < least_) {
+      least_ = t;
+      best_ = row_;
+    }
+  }
+
+  int64_t plane() const {
+    const int64_t h = (row_.at("QH") - 1) * p_.stride[1] + (p_.kernel[1] - 1) * p_.dilation[1] + 1;
+    return h * (16 * row_.at("QT") + (p_.kernel[2] - 1) * p_.dilation[2]) * (p_.kernel[2] == 1 ? 1 : p_.stride[2]);
+  }
+
+  // Vectors that are multiplied; a single one waits for its sums, and few pixels are dot products.
+  double vectors(int64_t pixels) const {
+    const int64_t nv = row_.at("NV"), left = pixels % (16 * nv);
+    const double rest = left == 0    ? 0
+                        : left <= 4  ? 0.1 * static_cast<double>(left)
+                        : left <= 16 ? 1.4
+                                     : static_cast<double>(nv);
+    return static_cast<double>(pixels / (16 * nv) * nv) * (nv == 1 ? 1.4 : nv == 2 ? 1.2 : nv == 3 ? 1.03 : 1) + rest;
+  }
+
+  // An estimate for all groups: two products a cycle, two cycles for each vector that is copied, three for each row.
+  double cycles() const {
+    const int64_t columns = std::min(16 * row_.at("QT"), walk_[2]),
+                  rows = row_.at("NI") * std::min(row_.at("QH"), walk_[1]);
+    const int64_t channels = std::min(16 * row_.at("NO"), p_.OG), mr = row_.at("MR");
+    const double multiply = 0.5 * vectors(rows * columns) * static_cast<double>(round_up(channels, mr)),
+                 copy = static_cast<double>(rows * columns) / 8 + 3.0 * static_cast<double>(rows);
+    const double group = static_cast<double>(depth_) * (multiply + copy) + 1000;
+    const auto part = [](int64_t all, int64_t of) { return static_cast<double>(all) / static_cast<double>(of); };
+    const double shares =
+        part(p_.G * walk_[0] * walk_[1] * p_.N, rows) * part(walk_[2], columns) * part(p_.OG, channels);
+    const int64_t groups = p_.G * walk_[0] * ceil_div(walk_[1], row_.at("QH")) *
+                           ceil_div(walk_[2], 16 * row_.at("QT")) * ceil_div(p_.N, row_.at("NI")) *
+                           ceil_div(p_.OG, 16 * row_.at("NO"));
+    if (groups <= cores_) return group;
+    return group * (shares / static_cast<double>(cores_) + (groups % cores_ == 0 && groups <= 2 * cores_ ? 0.1 : 0.5));
+  }
+
+  const ConvProblem& p_;
+  const Extent3& walk_;
+  const int64_t depth_;
+  int64_t cores_;
+  Row row_, best_;
+  double least_ = std::numeric_limits<double>::infinity();
+};
+
 }  // namespace
 
-Bindings pick_pointwise(const Caps& caps, const ConvProblem& p) {
-  const bool backward = p.kind == ConvProblem::Kind::input_grad;
-  const Extent3& walk = backward ? p.in : p.out;
-  const int64_t cores = std::max<int64_t>(1, caps.compute_units), wanted = 4 * cores;
-  const int64_t pixels = p.N * walk[1] * walk[2];
-  Row row{{"SCHEDULE", conv_schedules::pointwise}, {"VW", 16}};
-  row["NV"] = vectors_of_pixels(std::max<int64_t>(1, pixels));
-  row["MR"] = rows_of_channels(p.OG, row["NV"]);
-  const auto tiles = [&] {
-    return p.G * walk[0] * ceil_div(walk[1], row["QH"]) * ceil_div(walk[2], row["QT"] * 16) * ceil_div(p.N, row["NI"]);
-  };
-  row["QT"] = row["QH"] = row["NI"] = 1;
-  const int64_t most = std::min<int64_t>(768, most_floats / std::max<int64_t>(1, p.CG) - 48);  // pixels
-  const auto grow = [&](const char* name, std::initializer_list<int64_t> values, int64_t size) {
-    for (const int64_t value : values) {
-      const int64_t before = row[name];
-      if (before >= size) return;
-      row[name] = value;
-      if (row["NI"] * row["QH"] * row["QT"] * 16 > most || (value > 3 && tiles() < wanted)) row[name] = before;
-    }
-  };
-  const int64_t all = choice_at_least("conv", "QT", ceil_div(walk[2], 16));
-  row["QT"] = row["NV"];
-  grow("QT", {2 * row["NV"], 3 * row["NV"]}, ceil_div(walk[2], 16));
-  if (all * 16 >= walk[2] && all * 16 <= most) row["QT"] = all;  // channels of dst are shared out instead
-  const bool whole = row["QT"] * 16 >= walk[2];
-  if (whole) grow("QH", {2, 4, 7, 8, 14, 16, 28, 32, 56}, walk[1]);
-  if (whole && row["QH"] >= walk[1]) grow("NI", {2, 4, 8, 16}, p.N);
-  row["NO"] = choice_at_least("conv", "NO", ceil_div(p.OG, 16));
-  while (row["NO"] > 1 && tiles() * ceil_div(p.OG, 16 * row["NO"]) < 2 * cores) row["NO"] /= 2;
-  return row;
-}
+Bindings pick_pointwise(const Caps& caps, const ConvProblem& p) { return Panels(caps, p).pick(); }
 
 }  // namespace heddle

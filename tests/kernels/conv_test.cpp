@@ -145,6 +145,7 @@ class ConvTest : public KernelTest {
     p.g_w1 = g.space[2] == 1;
     p.w_k1 = true;
     p.w_c1 = kind == Kind::forward && p.kernel[0] == 1;
+    p.sized = true;
     p.w_row = p.w_c1 ? dense_weights(p).o : 0;
     p.x = o.a;
     p.w = o.b;
@@ -357,8 +358,8 @@ TEST_P(ConvTest, Winograd) {
 // Rows of weights a known distance apart and others, a last block of fewer channels, pixels that are left over, sums
 // that wait for further channels.
 TEST_P(ConvTest, Pointwise) {
-  const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3}, {"NV", 2},
-                        {"QT", 1},       {"QH", 2},       {"NI", 2}, {"NO", 1}};
+  const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3}, {"NV", 2},  {"QT", 1},
+                        {"QH", 2},       {"NI", 2},       {"NO", 1}, {"CB", 512}};
   const Case shapes[] = {
       {"plain", 3, 1, 20, 37, {1, 5, 19}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
       {"strided", 3, 1, 20, 37, {1, 9, 7}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
@@ -385,10 +386,54 @@ TEST_P(ConvTest, PointwiseOfManyChannels) {
     const Case deep{"deep", 1, 1, channels, 20, {1, 5, 7}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}};
     for (const int64_t nv : {1, 2, 4}) {
       check(deep, Kind::forward,
-            {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 6}, {"NV", nv}, {"QT", 1}, {"QH", 4}, {"NI", 1}, {"NO", 2}});
+            {{"SCHEDULE", 6},
+             {"VW", width()},
+             {"MR", 6},
+             {"NV", nv},
+             {"QT", 1},
+             {"QH", 4},
+             {"NI", 1},
+             {"NO", 2},
+             {"CB", 256}});
     }
     check(deep, Kind::forward, {});
   }
+}
+
+// Kernels of several positions: borders, strides by phases, dilation, groups, channels in several runs, rows shorter
+// and longer than a vector, one pixel left over.
+TEST_P(ConvTest, PanelsOfPixels) {
+  if (!on_opencl()) return;  // no other device chooses it
+  const Case shapes[] = {
+      {"rows", 2, 2, 12, 40, {1, 9, 21}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+      {"images", 5, 1, 16, 18, {1, 7, 7}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+      {"strided", 3, 1, 10, 20, {1, 8, 11}, {1, 3, 2}, {1, 2, 3}, {1, 2, 1}, {0, 1, 2}, {0, 0, 1}},
+      {"dilated", 2, 1, 6, 17, {1, 10, 9}, {1, 3, 4}, {1, 1, 2}, {1, 2, 3}, {0, 5, 4}, {0, 3, 9}},
+      {"kernel larger than the image", 1, 1, 3, 19, {1, 2, 1}, {1, 5, 4}, {1, 1, 1}, {1, 1, 1}, {0, 3, 2}, {0, 2, 3}},
+  };
+  for (const Case& c : shapes) {
+    for (const int64_t channels : {4, 64}) {
+      check(c, Kind::forward,
+            {{"SCHEDULE", 6},
+             {"VW", width()},
+             {"MR", 5},
+             {"NV", 3},
+             {"QT", 1},
+             {"QH", 8},
+             {"NI", 4},
+             {"NO", 1},
+             {"CB", channels}});
+    }
+  }
+  Options o;
+  o.layout = Layout{true, 3, 1};
+  o.a = DType::f16;
+  o.b = DType::bf16;
+  check(shapes[0], Kind::forward,
+        {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 6}, {"NV", 1}, {"QT", 2}, {"QH", 4}, {"NI", 1}, {"NO", 2}, {"CB", 8}},
+        o);
+  const Case few{"few pixels", 1, 1, 48, 130, {1, 7, 7}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}};
+  check(few, Kind::forward, {});
 }
 
 // In chunks of channels, channels that fill no block, pixels that fill no vector, borders, groups, no image whole.
