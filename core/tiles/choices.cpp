@@ -28,4 +28,9 @@ int64_t choice_at_most(std::string_view body, std::string_view tunable, int64_t 
   return above == choices.begin() ? choices.front() : *std::prev(above);
 }
 
+bool is_small_work(int64_t multiply_adds, int64_t weights, int64_t threads) {
+  constexpr int64_t most = 1 << 20, most_weights = 1 << 18;
+  return threads <= 1 || (multiply_adds <= most * threads / (threads - 1) && weights <= most_weights);
+}
+
 }  // namespace heddle

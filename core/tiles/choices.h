@@ -10,8 +10,9 @@
 
 namespace heddle {
 
-// Multiply-adds that take a CPU less time than another of its threads needs to wake up.
-inline constexpr int64_t small_work = 1 << 17;
+// Do so many multiply-adds, each weight of `weights` in some, take one thread of a CPU less time than its other threads
+// would spare it? Waking them costs a launch 5 to 20 us; weights beyond a core's second cache come faster to several.
+bool is_small_work(int64_t multiply_adds, int64_t weights, int64_t threads);
 
 // Of shaders/<body>.hk and its parts, ascending.
 const std::vector<int64_t>& choices_of(std::string_view body, std::string_view tunable);

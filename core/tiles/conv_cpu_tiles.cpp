@@ -45,7 +45,12 @@ int64_t pixels_in_registers(int64_t row) {
 
 class PackedRow {
  public:
-  PackedRow(const Caps& caps, const ConvProblem& p) : p_(p), cores_(std::max<int64_t>(1, caps.compute_units)) {}
+  PackedRow(const Caps& caps, const ConvProblem& p) : p_(p) {
+    const int64_t threads = std::max<int64_t>(1, caps.compute_units), weights = p.G * p.OG * p.CG * conv_taps(p),
+                  pixels =
+                      p.N * walked(p, 0) * walked(p, 1) * walked(p, 2) * phases(p, 0) * phases(p, 1) * phases(p, 2);
+    wanted_ = is_small_work(weights * pixels, weights, threads) ? 1 : 2 * threads;
+  }
 
   Row pick() {
     const int64_t row = walked(p_, 2), rows_of_image = walked(p_, 1);
@@ -94,7 +99,7 @@ class PackedRow {
   void shrink() {
     while (cb_ > 4 && weights() > most_floats) cb_ /= 2;
     while (true) {
-      const bool large = staged() > 2 * cached_floats || results() > 2 * cached_floats || groups() < 2 * cores_;
+      const bool large = staged() > 2 * cached_floats || results() > 2 * cached_floats || groups() < wanted_;
       const bool too_large = staged() > most_floats || results() > most_floats;
       if (!large) return;
       if (qh_ > 4)
@@ -120,7 +125,7 @@ class PackedRow {
       if (ni <= ni_ || ni % mi_ != 0 || ni > p_.N || qh_ < walked(p_, 1)) continue;
       const int64_t before = ni_;
       ni_ = ni;
-      if (staged() > 2 * cached_floats || results() > 2 * cached_floats || groups() < 2 * cores_) {
+      if (staged() > 2 * cached_floats || results() > 2 * cached_floats || groups() < wanted_) {
         ni_ = before;
         return;
       }
@@ -128,7 +133,7 @@ class PackedRow {
   }
 
   const ConvProblem& p_;
-  int64_t cores_;
+  int64_t wanted_;  // groups
   Row row_;
   int64_t mr_ = 1, mi_ = 1, nv_ = 1, nb_ = 1, qt_ = 1, qh_ = 1, ni_ = 1, cb_ = 16;
 };
@@ -162,7 +167,8 @@ Row pick_dots(const Caps& caps, const ConvProblem& p) {
   while (row["CB"] > 4 && row["MR"] * row["CB"] * conv_taps(p) > cached_floats) row["CB"] /= 2;
   // Each group copies the pixels: a few for each core, that they finish together. What takes less time than another
   // thread needs to wake up is one group's, as far as it goes.
-  const bool small = p.G * p.OG * p.CG * conv_taps(p) * row["MR"] <= small_work;
+  const int64_t weights = p.G * p.OG * p.CG * conv_taps(p);
+  const bool small = is_small_work(weights * row["MR"], weights, cores);
   if (small) row["NV"] = 4;
   row["NO"] = choice_at_most("conv", "NO", std::max<int64_t>(1, ceil_div(p.OG, (small ? 1 : 2 * cores) * row["NV"])));
   return row;

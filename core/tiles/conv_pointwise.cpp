@@ -34,8 +34,8 @@ class Panels {
  public:
   Panels(const Caps& caps, const ConvProblem& p)
       : p_(p), walk_(p.kind == ConvProblem::Kind::input_grad ? p.in : p.out), depth_(p.CG * conv_taps(p)) {
-    const bool small = p.N * walk_[0] * walk_[1] * walk_[2] * p.G * p.OG * depth_ <= small_work;
-    cores_ = small ? 1 : std::max<int64_t>(1, caps.compute_units);
+    const int64_t weights = p.G * p.OG * depth_, threads = std::max<int64_t>(1, caps.compute_units);
+    cores_ = is_small_work(p.N * walk_[0] * walk_[1] * walk_[2] * weights, weights, threads) ? 1 : threads;
   }
 
   Row pick() {

@@ -59,7 +59,7 @@ int64_t blocks_for(int64_t m, int64_t rows) { return choice_at_least("matmul", "
 // Up to this size the right operand stays in the second-level cache as it lies.
 constexpr int64_t in_place_floats = 128 * 1024;
 
-Row pick_cpu(const MatmulProblem& p) {
+Row pick_cpu(const MatmulProblem& p, int64_t threads) {
   // Little is done with each element of the right operand: what counts is to read it once, as it lies.
   if (p.a_k1 && p.b_k1 && p.K >= 8 && p.M < 24) {
     Row row = cpu_dot;
@@ -67,8 +67,8 @@ Row pick_cpu(const MatmulProblem& p) {
     row["MR"] = rows_for(std::min<int64_t>(p.M, 4));
     row["NB"] = p.N >= 16 ? 4 : p.N > 4 ? 2 : 1;
     // What takes less time than another thread needs to wake up is few groups' work.
-    if (p.batch == 1 && p.M * p.N * p.K <= small_work)
-      row["NB"] = choice_at_most("matmul", "NB", std::max<int64_t>(1, ceil_div(p.N, row["NR"])));
+    if (p.batch == 1 && is_small_work(p.M * p.N * p.K, p.N * p.K, threads))
+      row["NB"] = choice_at_least("matmul", "NB", std::max<int64_t>(1, ceil_div(p.N, row["NR"])));
     return row;
   }
   // One column: the left operand is read once, a few rows at a time.
@@ -422,7 +422,8 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
     if (machine == Machine::simt) {
       row = pick_gpu(caps, p);
     } else if (machine == Machine::cpu_loops) {
-      row = takes_core_units(caps, p) ? pick_core_units(caps, p) : pick_cpu(p);
+      row =
+          takes_core_units(caps, p) ? pick_core_units(caps, p) : pick_cpu(p, static_cast<int64_t>(caps.compute_units));
     } else {
       row = pick_lanes_of_cpu(caps, p);
     }

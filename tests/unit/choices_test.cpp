@@ -77,5 +77,15 @@ TEST(Choices, OfSchedulesHaveTheNumbersOfTheFiles) {
   EXPECT_EQ(schedules_of("conv_weight_grad"), conv);
 }
 
+// Waking another thread gains half of a launch's time with two, most of it with many.
+TEST(Choices, SmallWorkIsLessWithMoreThreads) {
+  EXPECT_TRUE(is_small_work(int64_t{1} << 40, int64_t{1} << 40, 1));
+  EXPECT_TRUE(is_small_work(1 << 21, 1 << 18, 2));
+  EXPECT_FALSE(is_small_work((1 << 21) + 1, 1 << 18, 2));
+  EXPECT_FALSE(is_small_work(1 << 21, (1 << 18) + 1, 2));
+  EXPECT_TRUE(is_small_work(1 << 20, 1, 64));
+  EXPECT_FALSE(is_small_work(1 << 21, 1, 64));
+}
+
 }  // namespace
 }  // namespace heddle
