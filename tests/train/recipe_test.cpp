@@ -53,9 +53,9 @@ class Recipes : public testing::Test {
     return c;
   }
   // Trains, and evaluates what it wrote; the two agree.
-  Evaluation train_and_read(Config c) {
+  Evaluation train_and_read(Config c, const std::string& variant = "") {
     const std::unique_ptr<Task> task = make_task(c, host());
-    RunFolder folder(runs / c.run.recipe, false);
+    RunFolder folder(runs / (c.run.recipe + variant), false);
     Trainer trainer(*task, c, host());
     trainer.write_to(folder);
     EXPECT_EQ(trainer.run(), Outcome::finished);
@@ -203,7 +203,7 @@ TEST_F(Recipes, Text) {
   const Evaluation gpt = train_and_read(small("char-gpt", with({{"model.heads", "2"}})));
   EXPECT_EQ(gpt.split, "validation");
   EXPECT_DOUBLE_EQ(gpt.metric("perplexity"), std::exp(gpt.loss));
-  train_and_read(small("char-gpt", with({{"model.heads", "2"}, {"model.experts", "3"}})));
+  train_and_read(small("char-gpt", with({{"model.heads", "2"}, {"model.experts", "3"}})), "-with-experts");
   train_and_read(small("char-lstm", with({{"model.hidden", "8"}})));
   train_and_read(small("gpt2", with({{"model.heads", "2"}, {"model.vocabulary", "270"}})));
   const auto held_out = [&](const char* share) {
