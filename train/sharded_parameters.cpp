@@ -118,13 +118,30 @@ void ShardedParameters::lend(size_t group) {
     node.storage = std::move(storage);
     from += node.shape.numel();
   }
-  g = {.values = {}, .arrival = {}, .under_way = false, .lent = true};
+  g = {.values = {}, .arrival = {}, .under_way = false, .lent = true, .stays = false};
 }
 
 void ShardedParameters::take_back(size_t group) {
+  Group& g = groups_[group];
+  if (!g.lent || g.stays) return;
+  if (bytes_of(group) > room_) return drop(group);
+  room_ -= bytes_of(group);
+  g.stays = true;
+}
+
+void ShardedParameters::drop(size_t group) {
   if (!groups_[group].lent) return;
+  groups_[group].stays = false;
   for (const size_t i : layout_.buckets()[group].parameters) parameters_[i].node()->storage.reset();
   groups_[group].lent = false;
+}
+
+void ShardedParameters::let_arrive() {
+  for (Group& g : groups_) {
+    if (!std::exchange(g.under_way, false)) continue;
+    replicas_.wait(g.arrival);
+    g = {};
+  }
 }
 
 void ShardedParameters::set_own(std::vector<float> own) {
@@ -193,15 +210,15 @@ void ShardedParameters::load(const nn::StateDict& model, const nn::StateDict& av
   nn::StateDict rest = model_.state_dict();
   for (const auto& [name, tensor] : rest) {
     const auto found = model.find(name);
-    if (found == model.end() || model.size() != rest.size())
-      throw ValueError(
-          fmt::format("[train] the state has {} tensors, {} of them '{}'; the model has {}: likely saved "
-                      "from another one",
-                      model.size(), found == model.end() ? "none" : "one", name, rest.size()));
+    if (found == model.end())
+      throw ValueError(fmt::format("[train] the state has no tensor '{}'; likely saved from another model", name));
     if (found->second.shape() != tensor.shape())
       throw ShapeError(fmt::format("[train] {} has shape {} in the state and {} in the model", name,
                                    found->second.shape().str(), tensor.shape().str()));
   }
+  if (model.size() != rest.size())
+    throw ValueError(fmt::format("[train] the state has {} tensors, the model {}; likely saved from another model",
+                                 model.size(), rest.size()));
   for (size_t i = 0; i < named.size(); ++i) {
     if (!is_lent(*named[i].second.node())) continue;
     take_own(model.at(named[i].first), i, own);
@@ -215,15 +232,23 @@ void ShardedParameters::load(const nn::StateDict& model, const nn::StateDict& av
   average_ = std::move(averages);
 }
 
-ParametersScope::ParametersScope(ShardedParameters* parameters, bool averages)
+ParametersScope::ParametersScope(ShardedParameters* parameters, Use use)
     : parameters_(parameters), lender_(parameters) {
   if (parameters_ == nullptr) return;
-  before_ = parameters_->lends_average_;
-  parameters_->lends_average_ = averages && parameters_->decay_ > 0;
+  parameters_->let_arrive();
+  if (use == Use::training) return;
+  parameters_->lends_average_ = parameters_->decay_ > 0;
+  // As of a mean rank, so that all keep the same buckets.
+  uint64_t bytes = 0;
+  for (size_t group = 0; group < parameters_->groups_.size(); ++group) bytes += parameters_->bytes_of(group);
+  parameters_->room_ = 2 * bytes / static_cast<uint64_t>(parameters_->replicas_.size());
 }
 
 ParametersScope::~ParametersScope() {
-  if (parameters_ != nullptr) parameters_->lends_average_ = before_;
+  if (parameters_ == nullptr) return;
+  parameters_->lends_average_ = false;
+  parameters_->room_ = 0;
+  for (size_t group = 0; group < parameters_->groups_.size(); ++group) parameters_->drop(group);
 }
 
 }  // namespace heddle::train

@@ -4,10 +4,11 @@
 // Purpose: parameters that are trained let go of their values; a rank keeps its own elements (train/shard_layout.h) in
 // the host's memory, and, with --ema, their averages. Whoever computes from the model within a ParametersScope has the
 // buckets that it reads put together from all ranks, each for as long as it is read (core/graph/lender.h): (N-1)/N of
-// a bucket's bytes each time. Invariants: gathered values are the same bits on all ranks; all ranks make the same calls
-// and compute the same within a scope; what is not trained stays whole. Errors: ValueError for a parameter that is not
-// f32, for states that do not fit, and for a parameter that is read outside of a scope; those of the device and of
-// distributed/errors.h. Thread safety: none.
+// a bucket's bytes each time. Beside training buckets stay until the scope ends while there is room where an update has
+// the rank's gradients and elements, so that sampling does not gather all of them for each token. Invariants: gathered
+// values are the same bits on all ranks; all ranks make the same calls and compute the same within a scope; what is not
+// trained stays whole. Errors: ValueError for a parameter that is not f32, for states that do not fit, and for a
+// parameter that is read outside of a scope; those of the device and of distributed/errors.h. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +69,7 @@ class ShardedParameters final : public Lender {
     std::vector<float> values;  // on their way
     distributed::Ticket arrival;
     bool under_way = false, lent = false;
+    bool stays = false;  // there is room for it
   };
 
   void take_values();
@@ -76,6 +78,8 @@ class ShardedParameters final : public Lender {
   nn::StateDict whole_states(const std::vector<float>& own, bool mine);
   void take_own(const Tensor& whole, size_t parameter, std::vector<float>& own) const;
   void update_average();
+  void drop(size_t group);
+  void let_arrive();  // of other values than those that are wanted now, asked for and not read
 
   nn::Module& model_;
   const ShardLayout& layout_;
@@ -87,22 +91,23 @@ class ShardedParameters final : public Lender {
   std::vector<float> own_, average_;
   int64_t averaged_ = 0;  // updates
   bool lends_average_ = false;
+  uint64_t room_ = 0;  // for buckets that nobody reads now
   std::vector<Group> groups_;
   std::string first_sha256_;
 };
 
-// While alive, this thread's evaluations see the parameters; with `averages`, their averages where there are any.
-// Null: nothing.
+// While alive, this thread's evaluations see the parameters; beside training their averages, where there are any. Not
+// to be nested. Null: nothing.
 class ParametersScope {
  public:
-  ParametersScope(ShardedParameters* parameters, bool averages);
+  enum class Use : uint8_t { training, evaluation };
+  ParametersScope(ShardedParameters* parameters, Use use);
   ~ParametersScope();
   ParametersScope(const ParametersScope&) = delete;
   ParametersScope& operator=(const ParametersScope&) = delete;
 
  private:
   ShardedParameters* parameters_;
-  bool before_ = false;
   LenderScope lender_;
 };
 

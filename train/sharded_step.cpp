@@ -152,7 +152,7 @@ std::vector<float> ShardedStep::stream_gradients(const std::vector<Tensor>& part
 
 // From the last bucket to the first, as a backward pass ends with their gradients. Gives the rest.
 Tensor ShardedStep::stream_part(const std::vector<Tensor>& examples, bool last, const Callable<void()>& meanwhile) {
-  const ParametersScope scope(parameters(), false);
+  const ParametersScope scope(parameters(), ParametersScope::Use::training);
   std::vector<Tensor> lists = record_part(examples);
   Tensor rest = lists.back();
   lists.pop_back();

@@ -85,7 +85,7 @@ struct Trainer::State {
   }
   template <class Measure>
   auto measured(Measure measure) {
-    const ParametersScope parameters(shared_parameters(), true);
+    const ParametersScope parameters(shared_parameters(), ParametersScope::Use::evaluation);
     EvaluationScope scope(task.model(), average);
     auto result = measure();
     scope.end();

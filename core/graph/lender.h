@@ -32,7 +32,7 @@ class Lender {
   virtual void fetch(size_t group) = 0;
   // The group's leaves have values then.
   virtual void lend(size_t group) = 0;
-  // They have none again.
+  // Nobody reads them for now: they have none again, unless the lender leaves them.
   virtual void take_back(size_t group) = 0;
 };
 
