@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/ir/dynamic_shapes.h"
@@ -27,7 +26,7 @@ std::vector<double> speeds_of(const std::vector<int64_t>& examples, const std::v
   return speeds;
 }
 
-// How much longer an update takes than with balanced shares.
+// How much longer an update takes than with balanced shares; 1 where nothing would change.
 double gain_of(const std::vector<int64_t>& examples, const std::vector<double>& seconds) {
   const std::vector<int64_t> better = balanced_shares(examples, seconds);
   const std::vector<double> speeds = speeds_of(examples, seconds);
@@ -78,16 +77,20 @@ Balance::~Balance() {
 
 bool Balance::follow(const std::vector<double>& seconds) {
   if (!wanted_) return false;
-  const std::vector<double> before = std::exchange(before_, seconds);
-  if (seconds.empty() || before.empty()) return false;
   const std::vector<int64_t> examples = replicas_.shares_of(batch_);
-  if (gain_of(examples, before) < least_gain || gain_of(examples, seconds) < least_gain) return false;
-  std::vector<double> both(seconds.size());
-  for (size_t r = 0; r < both.size(); ++r) both[r] = (before[r] + seconds[r]) / 2;
-  const std::vector<int64_t> shares = balanced_shares(examples, both);
-  if (shares == examples) return false;
-  replicas_.share(shares);
-  before_.clear();
+  if (seconds.empty() || gain_of(examples, seconds) < least_gain) {
+    seen_.clear();
+    return false;
+  }
+  seen_.push_back(seconds);
+  if (seen_.size() < enough_) return false;
+  std::vector<double> together(seconds.size());
+  for (const std::vector<double>& window : seen_) {
+    for (size_t r = 0; r < together.size(); ++r) together[r] += window[r];
+  }
+  seen_.clear();
+  enough_ *= 2;
+  replicas_.share(balanced_shares(examples, together));
   return true;
 }
 

@@ -3,7 +3,8 @@
 // Purpose: ranks wait for the slowest of them; with a share of the batch in proportion to its speed each needs as long
 // as the others. Method: a rank's speed is its examples by its own seconds of an update (rank_pace.h), which takes its
 // time for proportional to its examples. Shares change where two windows in a row say that an update would take a tenth
-// less; what the estimate leaves out, such as the time of an update without examples, is found by the next change.
+// less; what the estimate leaves out, such as the time of an update without examples, is found by the next change,
+// which needs four windows, the one after that eight: a change compiles kernels, and noise shall not bring many.
 // Invariants: all ranks decide alike, as they have the same numbers; each has one example at least; a batch keeps its
 // examples and its order. While it lives each size of a batch has kernels of its own: the third one would otherwise get
 // those for any size (core/ir/dynamic_shapes.h). Since time decides, two runs differ in the last bits. Errors:
@@ -37,7 +38,8 @@ class Balance {
   Replicas& replicas_;
   int64_t batch_;
   bool wanted_, fixed_sizes_;
-  std::vector<double> before_;  // of the window before; empty: none that counts
+  size_t enough_ = 2;                      // windows in a row
+  std::vector<std::vector<double>> seen_;  // seconds of those so far
 };
 
 }  // namespace heddle::train

@@ -69,6 +69,9 @@ TEST(Balance, ChangesAfterTwoWindows) {
     EXPECT_EQ(replicas.shares_of(14), (Shares{7, 7}));
     EXPECT_FALSE(balance.follow({1, 1}));
     EXPECT_FALSE(balance.follow({1, 1.05}));  // not worth it
+    for (int window = 0; window < 3; ++window) EXPECT_FALSE(balance.follow({2, 1}));
+    EXPECT_TRUE(balance.follow({2, 1}));  // later changes need more windows
+    EXPECT_EQ(replicas.shares_of(12), (Shares{6, 6}));
     c.training.balance = false;
     Balance idle(replicas, c);
     for (int window = 0; window < 3; ++window) EXPECT_FALSE(idle.follow({1, 2}));
