@@ -20,6 +20,7 @@ constexpr const char* position_axis = "cp";
 const GptOptions& checked(const GptOptions& o, const GptPlace& place) {
   if (o.heads % place.tensor.ranks != 0)
     throw ValueError(fmt::format("[GptParts] {} ranks along tp do not divide {} heads", place.tensor.ranks, o.heads));
+  if (o.experts > 0) throw ValueError(fmt::format("[GptParts] {} experts: a mixture does not lie in parts", o.experts));
   if (place.positions.ranks > 1 && o.dropout > 0)
     throw ValueError(fmt::format("[GptParts] dropout is {} and cp={}: attention over positions in parts has none",
                                  o.dropout, place.positions.ranks));

@@ -9,8 +9,8 @@
 // asked for. Along "cp" it has some positions of each sequence (nn/context_parallel.h). Of the blocks it has stretches;
 // the token table, which the first stage reads and the last one multiplies by, is on both. Invariants: parameters have
 // the names of Gpt's and are parts of its values (cut_of()); nothing is sent where an axis has one rank, and no program
-// of ranks is needed then. Errors: ValueError for heads that the ranks do not divide and for dropout along "cp";
-// AxisError outside of a program of ranks. Thread safety: none.
+// of ranks is needed then. Errors: ValueError for heads that the ranks do not divide, for experts and for dropout along
+// "cp"; AxisError outside of a program of ranks. Thread safety: none.
 #pragma once
 
 #include <cstdint>

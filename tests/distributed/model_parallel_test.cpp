@@ -237,6 +237,10 @@ TEST_F(ModelParallel, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_EQ(refusal(c, {.mesh = "tp=3", .ranks = 3}), "[mesh] tp=3: 3 ranks along tp do not divide 2 heads");
   EXPECT_EQ(refusal(c, {.mesh = "cp=3", .ranks = 3}), "[mesh] cp=3: 3 ranks along cp do not divide 8 positions");
   EXPECT_EQ(refusal(c, {.mesh = "pp=5", .ranks = 5}), "[mesh] pp=5: 4 blocks are too few for 5 stages");
+  c.model["experts"] = Integer{2};
+  EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
+            "[mesh] tp=2: a mixture of experts does not lie in parts yet, and --set model.experts is 2");
+  c = config();
   c.training.sharding = "zero2";
   EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
             "[mesh] tp=2: --sharding zero2 does not go with parts of a model yet");

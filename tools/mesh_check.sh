@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Losses of char-gpt by ranks that have parts of its model (--mesh) beside those of one process, and the bubble of each
+# pipeline beside (p-1)/(m+p-1). Prints a line for each run; ends with 1 where losses differ by more than 1e-5 of
+# their size within 10 updates, or 1e-4 within all. Bubbles are measured, and mean something where each rank has a
+# processor to itself. Open MPI is needed.
+#   tools/mesh_check.sh [STEPS [DEVICE [MESH...]]]      100 opencl:0 and all meshes; BUILD: the build folder
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+steps=${1:-100} device=${2:-opencl:0}
+heddle=$PWD/${BUILD:-build/release}/bin/heddle
+skip() { echo "mesh_check: $1: skipped"; exit 0; }
+command -v mpirun > /dev/null || skip "mpirun is not installed"
+[ -x "$heddle" ] || skip "$heddle is not built"
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export POCL_MAX_PTHREAD_COUNT=1 POCL_CPU_MAX_CU_COUNT=1 LP_NUM_THREADS=1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HEDDLE_QUIET=1
+
+train() {  # NAME RANKS OPTIONS...
+  local name=$1 ranks=$2 words
+  shift 2
+  words=(train char-gpt --steps "$steps" --batch 16 --device "$device" --seed 3 --limit-test 8 --eval-every "$steps"
+    --set log.sample_every=1000000 --out "$folder/$name" --json "$@")
+  [ "$ranks" = 1 ] || words=(launch -n "$ranks" -- "${words[@]}")
+  "$heddle" "${words[@]}" > "$folder/$name.json" 2> "$folder/log" || { cat "$folder/log"; exit 1; }
+}
+losses() { sed -n '/"event":"step"/s/.*"loss":\([^,}]*\).*/\1/p' "$folder/$1.json"; }
+# The largest relative differences within 10 updates and within all, and whether they are too large.
+differences() {
+  paste <(losses alone) <(losses "$1") | awk '
+    { d = ($2 - $1) / $1; if (d < 0) d = -d; if (NR <= 10 && d > ten) ten = d; if (d > all) all = d }
+    END { printf "%.1e within 10 updates, %.1e within %d", ten, all, NR; exit !(NR > 0 && ten <= 1e-5 && all <= 1e-4) }'
+}
+bubble() { sed -n '/"event":"done"/s/.*"bubble":\([^,}]*\).*/\1/p' "$folder/$1.json"; }
+
+train alone 1
+failed=0
+run() {  # MESH RANKS [SCHEDULE MICROBATCHES STAGES]
+  local mesh=$1 ranks=$2 schedule=${3:-} microbatches=${4:-} stages=${5:-} name options=()
+  name=${mesh//[=,]/-}$schedule
+  [ -z "$schedule" ] || options=(--pipeline "$schedule" --microbatches "$microbatches")
+  train "$name" "$ranks" --mesh "$mesh" "${options[@]}"
+  local text
+  text=$(differences "$name") || failed=1
+  printf '%-18s %-12s %s' "$mesh" "$schedule" "$text"
+  [ -z "$schedule" ] || awk -v b="$(bubble "$name")" -v p="$stages" -v m="$microbatches" \
+    'BEGIN { printf "; bubble %.3f, (p-1)/(m+p-1) is %.3f", b, (p - 1) / (m + p - 1) }'
+  echo
+}
+wanted=" ${*:3} "
+asked() { [ "$wanted" = "  " ] || [[ "$wanted" == *" $1 "* ]]; }
+asked dp=2 && run dp=2 2
+asked tp=2 && run tp=2 2
+asked cp=2 && run cp=2 2
+if asked pp=2; then
+  for schedule in gpipe 1f1b interleaved zb1p; do run pp=2 2 "$schedule" 8 2; done
+fi
+asked dp=2,tp=2,pp=2 && run dp=2,tp=2,pp=2 8 1f1b 4 2
+exit $failed
