@@ -22,7 +22,8 @@ void check_sizes(const Config& c, const Replicas& replicas, const nn::GptOptions
     refuse(replicas, fmt::format("attention over positions in parts has no dropout, and --set model.dropout is {}",
                                  model.dropout));
   if (model.experts > 0)
-    refuse(replicas, fmt::format("a model with {} experts has no layers in parts yet", model.experts));
+    refuse(replicas,
+           fmt::format("a mixture of experts does not lie in parts yet, and --set model.experts is {}", model.experts));
   (void)stages_of(c, replicas.along("pp"), model.layers);
 }
 
