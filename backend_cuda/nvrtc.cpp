@@ -224,8 +224,8 @@ int reported(const std::string& log, std::string_view unit, int absent) {
   return first == at ? absent : std::stoi(log.substr(first, at - first));
 }
 
-KernelResources assemble(const std::string& text, const std::string& name, int sm,
-                         const std::vector<const char*>& more, std::string& log) {
+KernelResources assemble(const std::string& text, const std::string& name, int sm, const std::vector<const char*>& more,
+                         std::string& log) {
   Program program(text, name);
   std::vector<const char*> options = {"--ptxas-options=-v"};
   options.insert(options.end(), more.begin(), more.end());

@@ -91,9 +91,10 @@ TEST(PrinterTest, SubgroupLanesOfADevice) {
 
 TEST(PrinterTest, Cuda) {
   const std::string t = print(sample(), Target::cuda);
-  EXPECT_TRUE(has(t,
-                  "extern \"C\" __global__ void __launch_bounds__(64 HK_RESIDENT) heddle_kernel(\n    const float* __restrict__ "
-                  "hk_x,\n    unsigned short* hk_h,"))
+  EXPECT_TRUE(has(
+      t,
+      "extern \"C\" __global__ void __launch_bounds__(64 HK_RESIDENT) heddle_kernel(\n    const float* __restrict__ "
+      "hk_x,\n    unsigned short* hk_h,"))
       << t;
   EXPECT_TRUE(has(t, "__shared__ __align__(16) float tile[64];"));
   EXPECT_TRUE(has(t, "#line 17 \"shaders/sample.hk\"\nBARRIER();"));
