@@ -84,6 +84,8 @@ training() {
     took=$(seconds_since "$start")
     most=$(awk "BEGIN { print ($took > $most) ? $took : $most }")
     judge "training, stopped" "$took" "rank 0 waited $limit s for " "rank 1 has not made this call"
+    # mpirun may end a moment before what it killed has gone.
+    for _ in $(seq 50); do kill -0 "$victim" 2> /dev/null || break; sleep 0.1; done
     ! kill -0 "$victim" 2> /dev/null || { echo "training, stopped: rank 1 is left"; kill -KILL "$victim"; failed=1; }
   done
   echo "training, stopped: named $count times, $most s at most: $(grep -m 1 'rank 0 waited' "$folder/log")"
