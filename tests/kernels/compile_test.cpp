@@ -94,7 +94,10 @@ void add_conv(std::vector<Variant>& all, int64_t vw) {
   for (const int64_t schedule : {0, 1, 2, 3, 4, 5, 6}) {
     Bindings forward = {{"SCHEDULE", schedule}, {"KH", 3}, {"KW", 3}, {"SW", 2}, {"DH", 2}};
     if (schedule == 5) forward["SW"] = forward["DH"] = 1;
-    if (schedule == 6) forward["KH"] = forward["KW"] = 1;
+    if (schedule == 6) {
+      forward["KH"] = forward["KW"] = 1;
+      forward["C_ALL"] = 20;
+    }
     if (schedule == 2 || schedule >= 5) forward["VW"] = vw;
     Bindings gradient = forward, weights = forward;
     gradient["MODE"] = gradient["LAST"] = 1;
