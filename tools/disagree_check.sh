@@ -8,10 +8,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 count=${1:-5} limit=${2:-3}
-bin=$PWD/${BUILD:-build/release}/bin
-skip() { echo "disagree_check: $1: skipped"; exit 0; }
-command -v mpirun > /dev/null || skip "mpirun is not installed"
-for program in heddle heddle_mpi_ranks; do [ -x "$bin/$program" ] || skip "$bin/$program is not built"; done
+source tools/ranks.bash
+bin=$(dirname "$heddle")
+need mpirun
+[ -x "$bin/heddle_mpi_ranks" ] || skip "$bin/heddle_mpi_ranks is not built"
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

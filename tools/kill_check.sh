@@ -16,10 +16,9 @@ case $mode in
   restart) count=${2:-50} ;;
   *) echo "kill_check: save or restart, not $mode"; exit 2 ;;
 esac
-heddle=$PWD/${BUILD:-build/release}/bin/heddle checker=$PWD/tools/checkpoint_check.py
-skip() { echo "kill_check: $1: skipped"; exit 0; }
-for tool in mpirun python3; do command -v $tool > /dev/null || skip "$tool is not installed"; done
-[ -x "$heddle" ] || skip "$heddle is not built"
+checker=$PWD/tools/checkpoint_check.py
+source tools/ranks.bash
+need mpirun python3
 
 folder=${KEEP:-$(mktemp -d)}
 mkdir -p "$folder"

@@ -8,10 +8,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 steps=${1:-100} device=${2:-opencl:0}
-heddle=$PWD/${BUILD:-build/release}/bin/heddle
-skip() { echo "mesh_check: $1: skipped"; exit 0; }
-command -v mpirun > /dev/null || skip "mpirun is not installed"
-[ -x "$heddle" ] || skip "$heddle is not built"
+source tools/ranks.bash
+need mpirun
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

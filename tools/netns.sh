@@ -7,21 +7,19 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 recipe=${1:-char-gpt} batch=${2:-32} steps=${3:-20} rate=${4:-200mbit}
-heddle=$PWD/${BUILD:-build/release}/bin/heddle
-skip() { echo "netns: $1: skipped"; exit 0; }
+source tools/ranks.bash
+source tools/two_hosts.bash
 [ "$(id -u)" = 0 ] || skip "root is needed to make network namespaces"
-for tool in ip tc mpirun unshare; do command -v "$tool" > /dev/null || skip "$tool is not installed"; done
-[ -x "$heddle" ] || skip "$heddle is not built"
+need ip tc mpirun unshare
 
 id=$$ folder=$(mktemp -d)
 names=("hda$id" "hdb$id")
 cleanup() {
-  for name in "${names[@]}"; do ip netns del "$name" 2> /dev/null || true; done
+  remove_hosts
   rm -rf "$folder"
 }
 trap cleanup EXIT
-ip netns add "${names[0]}" 2> "$folder/error" || skip "no network namespace can be made ($(cat "$folder/error"))"
-ip netns add "${names[1]}"
+make_hosts
 ip link add hd0 netns "${names[0]}" type veth peer name hd1 netns "${names[1]}" 2> "$folder/error" ||
   skip "no pair of veth can be made ($(cat "$folder/error"))"
 for end in 0 1; do
@@ -29,35 +27,17 @@ for end in 0 1; do
   "${in[@]}" ip addr add "10.203.0.$((end + 1))/24" dev "hd$end"
   # One packet is one frame, so that its headers count.
   "${in[@]}" ip link set "hd$end" gso_max_segs 1 up
-  "${in[@]}" ip link set lo up
   "${in[@]}" tc qdisc add dev "hd$end" root tbf rate "$rate" burst 64kb latency 200ms
 done
-
-# What mpirun starts on the other host, which is a namespace with a name of its own.
-cat > "$folder/agent" << AGENT
-#!/usr/bin/env bash
-shift
-exec ip netns exec ${names[1]} unshare --uts bash -c "hostname ${names[1]}; \$*"
-AGENT
-chmod +x "$folder/agent"
 
 sent() { ip netns exec "${names[$1]}" cat "/sys/class/net/hd$1/statistics/tx_bytes"; }
 # train STEPS: the last line of a run; the bytes that rank 0 and rank 1 sent stand in bytes0 and bytes1.
 train() {
-  local before0 before1 processors
+  local before0 before1
   rm -rf "$folder/run"
-  processors=$(($(nproc) > 1 ? $(nproc) / 2 : 1))
   before0=$(sent 0) before1=$(sent 1)
-  ip netns exec "${names[0]}" unshare --uts bash -c 'hostname '"${names[0]}"'; exec "$@"' bash \
-    env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-    mpirun --host 10.203.0.1:1,10.203.0.2:1 --mca plm_rsh_agent "$folder/agent" --mca btl tcp,self \
-    --mca oob_tcp_if_include 10.203.0.0/24 --mca btl_tcp_if_include 10.203.0.0/24 --mca mpi_yield_when_idle 1 \
-    --bind-to none -x POCL_MAX_PTHREAD_COUNT=$processors -x POCL_CPU_MAX_CU_COUNT=$processors \
-    -x LP_NUM_THREADS=$processors "$heddle" train "$recipe" --batch "$batch" --steps "$1" --json \
-    --device "${DEVICE:-opencl:0}" --out "$folder/run" --limit-test 16 --set log.eval_every=100000000 \
-    --set checkpoint.every=100000000 > "$folder/out" 2> "$folder/error" || { cat "$folder/error" >&2; exit 1; }
+  train_on_both 10.203.0 "$folder/run" "$recipe" --batch "$batch" --steps "$1"
   bytes0=$(($(sent 0) - before0)) bytes1=$(($(sent 1) - before1))
-  grep '"event":"done"' "$folder/out"
 }
 field() { grep -o "\"$1\":[0-9.e+-]*" | cut -d: -f2; }
 

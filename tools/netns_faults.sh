@@ -8,25 +8,22 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 recipe=${1:-mnist-mlp} batch=${2:-64} steps=${3:-30} loss=${4:-0.01} delay=${5:-20} outage=${6:-10}
-heddle=$PWD/${BUILD:-build/release}/bin/heddle relay=$PWD/tools/lossy_link.py
-skip() { echo "netns_faults: $1: skipped"; exit 0; }
+relay=$PWD/tools/lossy_link.py
+source tools/ranks.bash
+source tools/two_hosts.bash
 [ "$(id -u)" = 0 ] || skip "root is needed to make network namespaces"
-for tool in ip mpirun python3 unshare; do command -v "$tool" > /dev/null || skip "$tool is not installed"; done
-[ -x "$heddle" ] || skip "$heddle is not built"
+need ip mpirun python3 unshare
 [ -c /dev/net/tun ] || skip "there is no /dev/net/tun"
 
 id=$$ folder=$(mktemp -d) link="" down=""
 names=("hfa$id" "hfb$id")
 cleanup() {
   for pid in $link $down; do kill "$pid" 2> /dev/null || true; done
-  for name in "${names[@]}"; do ip netns del "$name" 2> /dev/null || true; done
+  remove_hosts
   rm -rf "$folder"
 }
 trap cleanup EXIT
-for name in "${names[@]}"; do
-  ip netns add "$name" 2> "$folder/error" || skip "no network namespace can be made ($(cat "$folder/error"))"
-  ip netns exec "$name" ip link set lo up
-done
+make_hosts
 
 # connect LOSS DELAY_MS: both ends of a new link, with addresses.
 connect() {
@@ -42,27 +39,8 @@ connect() {
   done
 }
 
-# What mpirun starts on the other host, which is a namespace with a name of its own.
-cat > "$folder/agent" << AGENT
-#!/usr/bin/env bash
-shift
-exec ip netns exec ${names[1]} unshare --uts bash -c "hostname ${names[1]}; \$*"
-AGENT
-chmod +x "$folder/agent"
-
 # train NAME: prints the last line of the run.
-train() {
-  local processors=$(($(nproc) > 1 ? $(nproc) / 2 : 1))
-  ip netns exec "${names[0]}" unshare --uts bash -c 'hostname '"${names[0]}"'; exec "$@"' bash \
-    env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HEDDLE_QUIET=1 \
-    mpirun --host 10.204.0.1:1,10.204.0.2:1 --mca plm_rsh_agent "$folder/agent" --mca btl tcp,self \
-    --mca oob_tcp_if_include 10.204.0.0/24 --mca btl_tcp_if_include 10.204.0.0/24 --mca mpi_yield_when_idle 1 \
-    --bind-to none -x POCL_MAX_PTHREAD_COUNT=$processors -x POCL_CPU_MAX_CU_COUNT=$processors \
-    -x LP_NUM_THREADS=$processors -x HEDDLE_QUIET "$heddle" train "$recipe" --batch "$batch" --steps "$steps" --json \
-    --seed 3 --device "${DEVICE:-opencl:0}" --out "$folder/$1" --limit-test 16 --set log.eval_every=100000000 \
-    --set checkpoint.every=100000000 > "$folder/out" 2> "$folder/error" || { cat "$folder/error" >&2; exit 1; }
-  grep '"event":"done"' "$folder/out"
-}
+train() { train_on_both 10.204.0 "$folder/$1" "$recipe" --batch "$batch" --steps "$steps" --seed 3; }
 field() { grep -o "\"$1\":\"\\?[0-9a-f.]*" | cut -d : -f 2 | tr -d '"'; }
 repeated() { ip netns exec "${names[0]}" awk '/^Tcp:/ { n = $13 } END { print n }' /proc/net/snmp; }
 

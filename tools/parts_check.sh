@@ -7,10 +7,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 recipe=${1:-mnist-cnn} steps=${2:-200} batch=${3:-16} device=${4:-opencl:0}
-heddle=$PWD/${BUILD:-build/release}/bin/heddle
-skip() { echo "parts_check: $1: skipped"; exit 0; }
-command -v mpirun > /dev/null || skip "mpirun is not installed"
-[ -x "$heddle" ] || skip "$heddle is not built"
+source tools/ranks.bash
+need mpirun
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -9,10 +9,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 width=${1:-2048} steps=${2:-60} every=${3:-20} sharding=${4:-zero1}
-heddle=$PWD/${BUILD:-build/release}/bin/heddle
-skip() { echo "save_check: $1: skipped"; exit 0; }
-command -v mpirun > /dev/null || skip "mpirun is not installed"
-[ -x "$heddle" ] || skip "$heddle is not built"
+source tools/ranks.bash
+need mpirun
 folder=$(mktemp -d -p "${OUT:-/tmp}")
 trap 'rm -rf "$folder"' EXIT
 export HEDDLE_QUIET=1

@@ -8,10 +8,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 recipe=${1:-mnist-cnn} batch=${2:-256} steps=${3:-120} devices=${4:-opencl:0,opencl:0} loops=${5:-1}
-heddle=$PWD/${BUILD:-build/release}/bin/heddle
-skip() { echo "straggler_check: $1: skipped"; exit 0; }
-for tool in mpirun taskset; do command -v $tool > /dev/null || skip "$tool is not installed"; done
-[ -x "$heddle" ] || skip "$heddle is not built"
+source tools/ranks.bash
+need mpirun taskset
 [ "$(nproc)" -ge 2 ] || skip "two processors are needed"
 
 folder=$(mktemp -d) busy=()

@@ -1,0 +1,38 @@
+# Two network namespaces that stand for two hosts, each with a rank; sourced behind ranks.bash, where $folder and
+# names=(FIRST SECOND) are set. Root is needed.
+#   make_hosts                        both namespaces, and what mpirun starts on the second one
+#   remove_hosts
+#   train_on_both SUBNET OUT OPTIONS  trains with addresses SUBNET.1 and SUBNET.2, into the folder OUT; prints the last
+#                                     line of the run. What a rank says stands in $folder/out and $folder/error
+# shellcheck shell=bash disable=SC2154
+make_hosts() {
+  local name
+  for name in "${names[@]}"; do
+    ip netns add "$name" 2> "$folder/error" || skip "no network namespace can be made ($(cat "$folder/error"))"
+    ip netns exec "$name" ip link set lo up
+  done
+  # The other host is a namespace with a name of its own.
+  cat > "$folder/agent" << AGENT
+#!/usr/bin/env bash
+shift
+exec ip netns exec ${names[1]} unshare --uts bash -c "hostname ${names[1]}; \$*"
+AGENT
+  chmod +x "$folder/agent"
+}
+remove_hosts() {
+  local name
+  for name in "${names[@]}"; do ip netns del "$name" 2> /dev/null || true; done
+}
+train_on_both() {
+  local subnet=$1 out=$2 processors=$(($(nproc) > 1 ? $(nproc) / 2 : 1))
+  shift 2
+  ip netns exec "${names[0]}" unshare --uts bash -c 'hostname '"${names[0]}"'; exec "$@"' bash \
+    env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HEDDLE_QUIET=1 \
+    mpirun --host "$subnet.1:1,$subnet.2:1" --mca plm_rsh_agent "$folder/agent" --mca btl tcp,self \
+    --mca oob_tcp_if_include "$subnet.0/24" --mca btl_tcp_if_include "$subnet.0/24" --mca mpi_yield_when_idle 1 \
+    --bind-to none -x POCL_MAX_PTHREAD_COUNT=$processors -x POCL_CPU_MAX_CU_COUNT=$processors \
+    -x LP_NUM_THREADS=$processors -x HEDDLE_QUIET "$heddle" train "$@" --json --device "${DEVICE:-opencl:0}" \
+    --out "$out" --limit-test 16 --set log.eval_every=100000000 --set checkpoint.every=100000000 \
+    > "$folder/out" 2> "$folder/error" || { cat "$folder/error" >&2; exit 1; }
+  grep '"event":"done"' "$folder/out"
+}
