@@ -45,9 +45,9 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
   } else if (replicas != nullptr && (!replicas->alone() || config.training.parts > 0)) {
     share();
   }
-  if (!mesh_ && shares_states(config, replicas))
+  if (shares_states(config, replicas))
     sharded_.emplace(task.model(), optimizers, config, device, *replicas, *batch_parts_, parts_of_sharded());
-  if (!mesh_ && compresses(config, replicas != nullptr ? replicas->size() : 1))
+  if (compresses(config, replicas != nullptr ? replicas->size() : 1))
     compressed_.emplace(task.model(), config, device, *replicas, parts());
   if (accumulate_ == 1) figure_names_ = task.names_of_step();
   for (size_t i = 0; i < figure_names_.size(); ++i) figures_.push_back(empty_list(device));

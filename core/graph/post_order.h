@@ -5,6 +5,7 @@
 // it. Nothing in the graph may change before the walk ends. Thread safety: pure.
 #pragma once
 
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -36,11 +37,12 @@ void post_order(const NodePtr& root, const Enter& enter, const Opens& opens, con
   }
 }
 
-// Is there a node without a value that `is` it, among this one and those below?
+// Is there a node without a value that `is` it, among these and those below?
 template <class Predicate>
-bool any_without_value(const NodePtr& node, const Predicate& is) {
+bool any_without_value(std::span<const NodePtr> nodes, const Predicate& is) {
   std::unordered_set<const Node*> seen;
-  std::vector<const Node*> stack{node.get()};
+  std::vector<const Node*> stack;
+  for (const NodePtr& node : nodes) stack.push_back(node.get());
   while (!stack.empty()) {
     const Node* at = stack.back();
     stack.pop_back();
@@ -49,6 +51,11 @@ bool any_without_value(const NodePtr& node, const Predicate& is) {
     for (const NodePtr& input : at->inputs) stack.push_back(input.get());
   }
   return false;
+}
+
+template <class Predicate>
+bool any_without_value(const NodePtr& node, const Predicate& is) {
+  return any_without_value(std::span(&node, 1), is);
 }
 
 }  // namespace heddle

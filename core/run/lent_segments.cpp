@@ -20,7 +20,9 @@ LentSegments::LentSegments(std::vector<NodePtr> ends, std::span<const NodePtr> r
   for (const auto& [node, groups] : reads_) all.insert(groups.begin(), groups.end());
   for (const size_t group : all) most = std::max(most, lender_.bytes_of(group));
   for (cut(most); bytes_brought() > 2 * bytes_of(all); cut(most)) most *= 2;
-  note_last_reads(roots);
+  for (const NodePtr& root : roots) last_reads_.note(*root, count());
+  last_reads_.note(order_, segment_, [this](const Node& node) { return computed_again(node); });
+  guards_ = values_read(order_);
 }
 
 void LentSegments::add(const NodePtr& root) {
@@ -39,9 +41,6 @@ void LentSegments::add(const NodePtr& root) {
 void LentSegments::note_reads(const Node& node) {
   from_lent_[&node] = made_of_lent(node);
   reads_[&node] = reads_of(node);
-  for (const NodePtr& input : node.inputs) {
-    if (input->storage) guards_.push_back(input->storage);
-  }
 }
 
 bool LentSegments::made_of_lent(const Node& node) const {
@@ -112,30 +111,13 @@ uint64_t LentSegments::bytes_brought() const {
   return bytes;
 }
 
-// Users before inputs: what a node that is computed again reads is read as late as the node itself.
-void LentSegments::note_last_reads(std::span<const NodePtr> roots) {
-  for (const NodePtr& root : roots) last_read_[root.get()] = count();
-  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
-    const size_t reads = computed_again(**it) ? last_read(**it) : segment_.at(it->get());
-    for (const NodePtr& input : (*it)->inputs) {
-      size_t& last = last_read_.try_emplace(input.get(), reads).first->second;
-      last = std::max(last, reads);
-    }
-  }
-}
-
-size_t LentSegments::last_read(const Node& node) const {
-  const auto found = last_read_.find(&node);
-  return found == last_read_.end() ? segment_.at(&node) : std::max(found->second, segment_.at(&node));
-}
-
 std::vector<NodePtr> LentSegments::roots_of(size_t segment) const {
   std::vector<NodePtr> roots;
   for (const NodePtr& node : order_) {
     if (segment_.at(node.get()) != segment || node->has_value()) continue;
     const bool asked = wanted_.contains(node.get()) || !computed_again(*node);
     const bool is_end = std::ranges::find(ends_, node) != ends_.end();
-    if (is_end || (asked && last_read(*node) > segment)) roots.push_back(node);
+    if (is_end || (asked && last_reads_.of(*node, segment) > segment)) roots.push_back(node);
   }
   return roots;
 }
@@ -162,27 +144,9 @@ void LentSegments::evaluate(size_t segment) {
   std::erase_if(order_, [&](const NodePtr& node) { return segment_.at(node.get()) <= segment; });
 }
 
-namespace {
-
-bool reads_lent(std::span<const NodePtr> roots) {
-  std::unordered_map<const Node*, bool> seen;
-  std::vector<const Node*> stack;
-  for (const NodePtr& root : roots) stack.push_back(root.get());
-  while (!stack.empty()) {
-    const Node* node = stack.back();
-    stack.pop_back();
-    if (node->has_value() || !seen.try_emplace(node, true).second) continue;
-    if (is_lent(*node)) return true;
-    for (const NodePtr& input : node->inputs) stack.push_back(input.get());
-  }
-  return false;
-}
-
-}  // namespace
-
 std::shared_ptr<void> lend_for(std::span<const NodePtr> roots) {
   Lender* const lender = LenderScope::current();
-  if (lender == nullptr || !reads_lent(roots)) return nullptr;
+  if (lender == nullptr || !any_without_value(roots, is_lent)) return nullptr;
   LentSegments segments({}, roots, *lender);
   const size_t last = segments.count() - 1;
   for (size_t s = 0; s < last; ++s) segments.evaluate(s);

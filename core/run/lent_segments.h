@@ -20,6 +20,7 @@
 
 #include "heddle/core/graph/lender.h"
 #include "heddle/core/graph/node.h"
+#include "heddle/core/run/last_reads.h"
 
 namespace heddle {
 
@@ -48,20 +49,18 @@ class LentSegments {
   void cut(uint64_t most);
   uint64_t bytes_of(const Groups& groups) const;
   uint64_t bytes_brought() const;
-  void note_last_reads(std::span<const NodePtr> roots);
-  size_t last_read(const Node& node) const;
   std::vector<NodePtr> roots_of(size_t segment) const;
   bool read_later(size_t group, size_t segment) const;
 
   Lender& lender_;
   std::vector<NodePtr> ends_;
-  std::vector<NodePtr> order_;                         // without a value, inputs before users
-  std::unordered_map<const Node*, Groups> reads_;      // of each in order_: what computing it alone reads
-  std::unordered_map<const Node*, bool> from_lent_;    // of each in order_
-  std::unordered_map<const Node*, bool> wanted_;       // ends, roots
-  std::vector<Groups> groups_;                         // by segment
-  std::unordered_map<const Node*, size_t> segment_;    // that computes the node
-  std::unordered_map<const Node*, size_t> last_read_;  // segment of the last reader
+  std::vector<NodePtr> order_;                       // without a value, inputs before users
+  std::unordered_map<const Node*, Groups> reads_;    // of each in order_: what computing it alone reads
+  std::unordered_map<const Node*, bool> from_lent_;  // of each in order_
+  std::unordered_map<const Node*, bool> wanted_;     // ends, roots
+  std::vector<Groups> groups_;                       // by segment
+  SegmentOf segment_;                                // that computes the node
+  LastReads last_reads_;
   std::vector<size_t> segment_of_end_;
   std::vector<StoragePtr> guards_;  // of all leaves: an assign is not in place while there are two
 };

@@ -49,16 +49,8 @@ void evaluate_now(std::span<const NodePtr> roots) {
 Segments::Segments(std::vector<NodePtr> ends, std::span<const NodePtr> roots) : ends_(std::move(ends)) {
   for (size_t i = 0; i < ends_.size(); ++i) add(ends_[i], i);
   for (const NodePtr& root : roots) add(root, ends_.size());
-  // Users before inputs: what a node that is computed again reads is read as late as the node itself.
-  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
-    const Node& node = **it;
-    const size_t reads = is_repeated(node) ? last_read(node) : segment_.at(&node);
-    for (const NodePtr& input : node.inputs) {
-      size_t& last = last_read_.try_emplace(input.get(), reads).first->second;
-      last = std::max(last, reads);
-      if (input->storage) guards_.push_back(input->storage);
-    }
-  }
+  last_reads_.note(order_, segment_, is_repeated);
+  guards_ = values_read(order_);
 }
 
 // Numbers what a segment has to compute: what no segment before it did.
@@ -70,16 +62,12 @@ void Segments::add(const NodePtr& root, size_t segment) {
       [](const Node&) { return true; }, [&](const NodePtr& node) { order_.push_back(node); });
 }
 
-size_t Segments::last_read(const Node& node) const {
-  const auto found = last_read_.find(&node);
-  return found == last_read_.end() ? segment_.at(&node) : std::max(found->second, segment_.at(&node));
-}
-
 std::vector<NodePtr> Segments::roots_of(size_t segment) const {
   std::vector<NodePtr> roots;
   for (const NodePtr& node : order_) {
     if (segment_.at(node.get()) != segment || node->has_value() || communicates(*node->op)) continue;
-    if (node == operand(segment) || (!is_repeated(*node) && last_read(*node) > segment)) roots.push_back(node);
+    if (node == operand(segment) || (!is_repeated(*node) && last_reads_.of(*node, segment) > segment))
+      roots.push_back(node);
   }
   const NodePtr& last = operand(segment);  // of an earlier segment, which had no reason to keep it
   if (!last->has_value() && std::find(roots.begin(), roots.end(), last) == roots.end()) roots.push_back(last);

@@ -12,10 +12,10 @@
 #pragma once
 
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "heddle/core/graph/node.h"
+#include "heddle/core/run/last_reads.h"
 
 namespace heddle {
 
@@ -39,14 +39,13 @@ class Segments {
   void add(const NodePtr& root, size_t segment);
   const NodePtr& operand(size_t segment) const;
   void forget(size_t segment);
-  size_t last_read(const Node& node) const;
   std::vector<NodePtr> roots_of(size_t segment) const;
 
   std::vector<NodePtr> ends_;
-  std::vector<NodePtr> order_;                         // without a value, inputs before users
-  std::unordered_map<const Node*, size_t> segment_;    // that computes the node; of a collective, its number
-  std::unordered_map<const Node*, size_t> last_read_;  // segment of the last reader
-  std::vector<StoragePtr> guards_;                     // of all leaves: an assign is not in place while there are two
+  std::vector<NodePtr> order_;  // without a value, inputs before users
+  SegmentOf segment_;           // that computes the node; of a collective, its number
+  LastReads last_reads_;
+  std::vector<StoragePtr> guards_;  // of all leaves: an assign is not in place while there are two
 };
 
 }  // namespace heddle

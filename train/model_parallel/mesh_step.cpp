@@ -1,7 +1,6 @@
 #include "heddle/train/model_parallel/mesh_step.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -103,11 +102,10 @@ double MeshStep::norm_of(const std::vector<float>& list) {
 }
 
 Wishes MeshStep::agree(const Wishes& mine) {
-  std::array<float, Wishes::count> numbers{};
-  mine.write(numbers);
-  Replicas& replicas = model_.replicas();
-  replicas.wait(replicas.all().all_reduce(numbers.data(), DType::f32, Shape{Wishes::count}));
-  return Wishes::read(numbers);
+  std::vector<float> numbers;
+  mine.append_to(numbers);
+  model_.replicas().sum(numbers);
+  return Wishes::take_from(numbers);
 }
 
 void MeshStep::record_update(const Tensor& list) {
