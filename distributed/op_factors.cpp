@@ -9,7 +9,6 @@ namespace heddle::distributed {
 namespace {
 
 using Factors = std::vector<Factor>;
-using Reduction = Factor::Reduction;
 
 // Dimension d of every input and of the result.
 Factors alike(const Node& node) {
@@ -26,21 +25,21 @@ Factors alike_but(const Node& node, const Whole& whole) {
   return factors;
 }
 
-Reduction reduction_of(const OpDef& op) {
-  if (&op == &ops::sum_op) return Reduction::sum;
-  if (&op == &ops::max_op) return Reduction::max;
-  return &op == &ops::min_op ? Reduction::min : Reduction::none;
+Factor::Reduction reduction_of(const OpDef& op) {
+  if (&op == &ops::sum_op) return Factor::Reduction::sum;
+  if (&op == &ops::max_op) return Factor::Reduction::max;
+  return &op == &ops::min_op ? Factor::Reduction::min : Factor::Reduction::none;
 }
 
 Factors reduced(const Node& node) {
   const bool one_axis = node.op == &ops::argmax_op || node.op == &ops::argmin_op;
-  const Reduction reduction = reduction_of(*node.op);
+  const Factor::Reduction reduction = reduction_of(*node.op);
   Factors factors;
   int result = 0;
   for (int d = 0; d < node.inputs[0]->shape.rank(); ++d) {
     const bool gone = one_axis ? d == axis_of(node.attrs) : names_axis(node.attrs, d);
     if (!gone) factors.push_back({{d}, result++});
-    if (gone && reduction != Reduction::none) factors.push_back({{d}, -1, reduction});
+    if (gone && reduction != Factor::Reduction::none) factors.push_back({{d}, -1, reduction});
   }
   return factors;
 }
@@ -94,7 +93,7 @@ Factors multiplied(const Node& node) {
   for (int d = 0; d < m; ++d) factors.push_back({{d, d}, d});
   factors.push_back({{m, -1}, m});
   factors.push_back({{-1, n}, n});
-  factors.push_back({{n, m}, -1, Reduction::sum});
+  factors.push_back({{n, m}, -1, Factor::Reduction::sum});
   return factors;
 }
 

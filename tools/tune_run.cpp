@@ -31,7 +31,7 @@ constexpr double least_win = 1.03;
 // What a winner may cost in another case of the same key.
 constexpr double least_shared = 0.98;
 
-struct Finding {
+struct Winner {
   TuningKey key;
   std::string place;  // the case
   size_t at = 0;      // its number
@@ -114,7 +114,7 @@ class Tuner {
     };
     constexpr int least = 3;  // also when the machine was so busy that the budget is gone
     input.stop = [&] { return InterruptScope::caught() || (tried >= least && elapsed() > end); };
-    Finding found{use.key, place_, at_, bench::search(input), false};
+    Winner found{use.key, place_, at_, bench::search(input), false};
     if (InterruptScope::caught()) return;
     bench::Trial& trial = found.search.trial;
     if (trial.ratio > 1) {
@@ -135,11 +135,11 @@ class Tuner {
 
   // Several cases may share a key: a winner that was found with one must not harm another.
   void check_winner(const TuningKey& key, double least) {
-    const auto found = std::find_if(winners_.begin(), winners_.end(), [&](const Finding& f) { return f.key == key; });
+    const auto found = std::find_if(winners_.begin(), winners_.end(), [&](const Winner& f) { return f.key == key; });
     if (found == winners_.end() || InterruptScope::caught()) return;
     const bench::Trial trial = worker_.trial(key, found->search.best, true);
     if (InterruptScope::caught() || (trial.status == bench::Trial::Status::ok && trial.ratio >= least)) return;
-    Finding refused = *found;
+    Winner refused = *found;
     winners_.erase(found);
     refused.kept = false;
     refused.place = place_;
@@ -150,8 +150,8 @@ class Tuner {
 
   // At the end every winner is measured beside the default once more: what no longer wins is dropped.
   void verify() {
-    const std::vector<Finding> all = winners_;
-    for (const Finding& f : all) {
+    const std::vector<Winner> all = winners_;
+    for (const Winner& f : all) {
       if (InterruptScope::caught()) return;
       place_ = f.place;
       show("verified");
@@ -177,7 +177,7 @@ class Tuner {
     return all;
   }
 
-  void store(const Finding& found) {
+  void store(const Winner& found) {
     TuningEntry entry{found.key, found.kept ? found.search.best : Bindings{}, found.search.trial.seconds,
                       found.search.trial.default_seconds};
     table_.section(info_).set(std::move(entry));
@@ -196,7 +196,7 @@ class Tuner {
     }
   }
 
-  void report(const Finding& found) {
+  void report(const Winner& found) {
     const bench::SearchCounts& n = found.search.counts;
     const bench::Trial& trial = found.search.trial;
     if (request_.json) {
@@ -247,7 +247,7 @@ class Tuner {
   TuneWorker worker_;
   TuningTable table_;
   std::vector<TuningKey> done_;
-  std::vector<Finding> winners_;  // of this run
+  std::vector<Winner> winners_;  // of this run
   std::string place_;
   size_t at_ = 0;
   bool terminal_;

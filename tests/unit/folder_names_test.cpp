@@ -1,5 +1,6 @@
-// Names in anonymous namespaces: the preset quickstart compiles the files of a folder as one (cmake/units.cmake), so no
-// two of them may define the same. Overloads of a function, and an alias of the same type, may stand in several.
+// Names in anonymous namespaces: the presets quickstart, asan and tsan compile the files of a folder as one
+// (cmake/units.cmake), so no two of them may define the same, nor what a header of the folder calls a type. Overloads
+// of a function, and an alias of the same type, may stand in several.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -159,10 +160,9 @@ void add_statement(std::string text, std::set<Definition>& all) {
   }
 }
 
-// What the anonymous namespaces of a text define; of functions, what they declare too.
-std::set<Definition> anonymous_names(const std::string& text) {
+// What the namespaces whose opening `opening` matches define in a text; of functions, what they declare too.
+std::set<Definition> names_within(const std::string& text, const std::regex& opening) {
   const std::string code = code_of(text);
-  static const std::regex opening(R"(\bnamespace\s*\{)");
   std::set<Definition> all;
   for (std::sregex_iterator at(code.begin(), code.end(), opening), end; at != end; ++at) {
     std::string statement;
@@ -181,6 +181,19 @@ std::set<Definition> anonymous_names(const std::string& text) {
   return all;
 }
 
+std::set<Definition> anonymous_names(const std::string& text) {
+  static const std::regex opening(R"(\bnamespace\s*\{)");
+  return names_within(text, opening);
+}
+
+// The types that a header defines or declares.
+std::set<Definition> named_types(const std::string& text) {
+  static const std::regex opening(R"(\bnamespace\s+[\w:]+\s*\{)"), type(R"([A-Z]\w*)");
+  std::set<Definition> all = names_within(text, opening);
+  std::erase_if(all, [](const Definition& one) { return one.kind == "function" || !std::regex_match(one.name, type); });
+  return all;
+}
+
 bool clash(const Definition& a, const Definition& b) {
   if (a.name != b.name || a.name.empty()) return false;
   if (a.kind != b.kind) return true;
@@ -194,6 +207,7 @@ std::vector<std::string> clashes(const std::map<std::string, std::set<Definition
   for (const auto& [file, names] : files) {
     for (const Definition& one : names) {
       for (const auto& [other, where] : by_name[one.name]) {
+        if (where.ends_with(".h") && file.ends_with(".h")) continue;  // one type, declared in both
         if (where != file && clash(one, other)) found.push_back(one.name + ": " + where + " and " + file);
       }
     }
@@ -208,9 +222,11 @@ TEST(FolderNames, NoTwoFilesOfAFolderDefineTheSame) {
                            "checks", "tools", "backend_cuda", "backend_opencl", "backend_vulkan"}) {
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / room)) {
       const std::string file = fs::relative(entry.path(), HEDDLE_SOURCE_DIR).generic_string();
-      if (!file.ends_with(".cpp") || file.ends_with("_windows.cpp")) continue;
+      const bool header = file.ends_with(".h");
+      if ((!header && !file.ends_with(".cpp")) || file.ends_with("_windows.cpp")) continue;
       const std::vector<uint8_t> bytes = read_file(entry.path().string(), "folder_names");
-      folders[fs::path(file).parent_path().generic_string()][file] = anonymous_names({bytes.begin(), bytes.end()});
+      const std::string text(bytes.begin(), bytes.end());
+      folders[fs::path(file).parent_path().generic_string()][file] = header ? named_types(text) : anonymous_names(text);
     }
   }
   size_t names = 0;
@@ -239,6 +255,17 @@ TEST(FolderNames, KindsOfClashes) {
   EXPECT_FALSE(
       said("int f(int x) { int inner; return x; }", "int inner = 1; // int f(int y) {}\nauto s = \"struct A {\";"));
   EXPECT_FALSE(said("using build::record;", "using build::record;"));
+}
+
+TEST(FolderNames, TypesOfHeadersAreNamesToo) {
+  const auto said = [](const std::string& header, const std::string& file) {
+    return !clashes({{"a.h", named_types("namespace heddle::a {\n" + header + "\n}")},
+                     {"b.cpp", anonymous_names("namespace heddle::a {\nnamespace {\n" + file + "\n}\n}")}})
+                .empty();
+  };
+  EXPECT_TRUE(said("enum class Reduction : uint8_t { sum, max };", "using Reduction = Factor::Reduction;"));
+  EXPECT_TRUE(said("class World;", "struct World { int a; };"));
+  EXPECT_FALSE(said("struct Factor { enum class Reduction { none }; };", "enum class Reduction { none };"));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace heddle::build {
 namespace {
 
 using Complex = std::complex<double>;
-enum class Kind { root, twiddle, steps, half_steps, weight, chirp, spectrum, convolution };
-using Key = std::tuple<const DeviceContext*, Kind, int64_t, int64_t, bool>;
+enum class TableKind { root, twiddle, steps, half_steps, weight, chirp, spectrum, convolution };
+using Key = std::tuple<const DeviceContext*, TableKind, int64_t, int64_t, bool>;
 
 struct Tables {
   std::map<Key, Tensor> known;
@@ -34,7 +34,7 @@ Complex root(int64_t e, int64_t n, double sign) {
   return sign > 0 ? z : std::conj(z);
 }
 
-Tensor table(DeviceContext& device, Kind kind, int64_t a, int64_t b, double sign, const Shape& shape,
+Tensor table(DeviceContext& device, TableKind kind, int64_t a, int64_t b, double sign, const Shape& shape,
              const std::function<void(std::vector<Complex>&)>& fill) {
   Tables& tables = of_this_thread<Tables>();
   const Key key{&device, kind, a, b, sign > 0};
@@ -101,23 +101,24 @@ void steps(std::vector<Complex>& values, size_t at, int64_t tall, int64_t wide, 
 }  // namespace
 
 Tensor root_table(DeviceContext& device, int64_t n, int64_t count, double sign) {
-  return table(device, Kind::root, n, count, sign, Shape{2, count}, [&](std::vector<Complex>& values) {
+  return table(device, TableKind::root, n, count, sign, Shape{2, count}, [&](std::vector<Complex>& values) {
     for (int64_t e = 0; e < count; ++e) values[static_cast<size_t>(e)] = root(e, n, sign);
   });
 }
 
 Tensor twiddle_table(DeviceContext& device, int64_t rows, int64_t columns, double sign) {
-  return table(device, Kind::twiddle, rows, columns, sign, Shape{2, rows, columns}, [&](std::vector<Complex>& values) {
-    for (int64_t j = 0; j < rows; ++j) {
-      for (int64_t k = 0; k < columns; ++k)
-        values[static_cast<size_t>(j * columns + k)] = root(j * k, rows * columns, sign);
-    }
-  });
+  return table(device, TableKind::twiddle, rows, columns, sign, Shape{2, rows, columns},
+               [&](std::vector<Complex>& values) {
+                 for (int64_t j = 0; j < rows; ++j) {
+                   for (int64_t k = 0; k < columns; ++k)
+                     values[static_cast<size_t>(j * columns + k)] = root(j * k, rows * columns, sign);
+                 }
+               });
 }
 
 Tensor steps_table(DeviceContext& device, int64_t tall, int64_t wide, double sign, bool half) {
   const int64_t n = tall * wide, halves = half ? n / 2 + 1 : 0, count = halves + n + tall + wide;
-  return table(device, half ? Kind::half_steps : Kind::steps, tall, wide, sign, Shape{2, count},
+  return table(device, half ? TableKind::half_steps : TableKind::steps, tall, wide, sign, Shape{2, count},
                [&](std::vector<Complex>& values) {
                  for (int64_t k = 0; k < halves; ++k) values[static_cast<size_t>(k)] = root(k, 2 * n, sign);
                  steps(values, static_cast<size_t>(halves), tall, wide, sign);
@@ -126,7 +127,7 @@ Tensor steps_table(DeviceContext& device, int64_t tall, int64_t wide, double sig
 
 Tensor convolution_table(DeviceContext& device, int64_t n, int64_t tall, int64_t wide, double sign) {
   const int64_t m = tall * wide, count = 2 * m + tall + wide;
-  return table(device, Kind::convolution, n, m, sign, Shape{2, count}, [&](std::vector<Complex>& values) {
+  return table(device, TableKind::convolution, n, m, sign, Shape{2, count}, [&](std::vector<Complex>& values) {
     steps(values, 0, tall, wide, -1);
     const std::vector<Complex> wave = spectrum(n, m, sign);
     std::copy(wave.begin(), wave.end(), values.end() - m);
@@ -134,18 +135,18 @@ Tensor convolution_table(DeviceContext& device, int64_t n, int64_t tall, int64_t
 }
 
 Tensor half_weights(DeviceContext& device, int64_t n, int64_t count) {
-  return table(device, Kind::weight, n, count, 1, Shape{2, count}, [&](std::vector<Complex>& values) {
+  return table(device, TableKind::weight, n, count, 1, Shape{2, count}, [&](std::vector<Complex>& values) {
     for (int64_t k = 0; k < count && 2 * k <= n; ++k) values[static_cast<size_t>(k)] = k == 0 || 2 * k == n ? 1 : 2;
   });
 }
 
 Tensor chirp_table(DeviceContext& device, int64_t n, int64_t count, double sign) {
-  return table(device, Kind::chirp, n, count, sign, Shape{2, count},
+  return table(device, TableKind::chirp, n, count, sign, Shape{2, count},
                [&](std::vector<Complex>& values) { values = chirp(n, count, sign); });
 }
 
 Tensor chirp_spectrum(DeviceContext& device, int64_t n, int64_t m, double sign) {
-  return table(device, Kind::spectrum, n, m, sign, Shape{2, m},
+  return table(device, TableKind::spectrum, n, m, sign, Shape{2, m},
                [&](std::vector<Complex>& values) { values = spectrum(n, m, sign); });
 }
 
