@@ -1,7 +1,7 @@
-# A build from nothing in few translation units (HEDDLE_UNITS, the preset quickstart): the files of a folder are compiled
-# as one or a few, so that headers are read and templates are made once for them, not once a file. It costs what is built
-# again after a change, so presets that are built again and again leave it out; sanitizers' are built from nothing. In a folder no two files may define the same name in an
-# anonymous namespace: tests/unit/folder_names_test.cpp.
+# A build from nothing in few translation units (HEDDLE_UNITS, the presets quickstart, asan and tsan): the files of a
+# folder are compiled as one or a few, so that headers are read and templates are made once for them, not once a file. It
+# costs what is built again after a change, so other presets leave it out. In a folder no two files may define the same
+# name in an anonymous namespace: tests/unit/folder_names_test.cpp.
 set(HEDDLE_UNIT_BYTES 250000)  # of sources: what a compiler takes half a minute and a gigabyte for
 
 # heddle_units(target): groups the sources that the target has by now.
