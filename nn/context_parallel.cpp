@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -166,11 +167,15 @@ Tensor ring_attention(const Tensor& q, const Tensor& k, const Tensor& v, const A
   const DType given = promote(promote(q.dtype(), k.dtype()), v.dtype());
   const DType wide = given == DType::f64 ? DType::f64 : DType::f32;
   const RingAttention around{Ring("ring_attention", axes), attention_scale(options.scale, q), options.causal};
+  // The values that the gradient reads are held, and so computed with the result: of a history alone they would be
+  // computed later, from the parts of all steps, which would stay until then.
+  const auto held = std::make_shared<std::vector<Tensor>>();
   const auto attend =
       custom_vjp([around](const Tensor& a, const Tensor& b, const Tensor& c) { return around.forward(a, b, c).first; },
-                 [around](const Tensor& a, const Tensor& b, const Tensor& c) {
+                 [around, held](const Tensor& a, const Tensor& b, const Tensor& c) {
                    const NoGradScope no_grad;  // keys and values of the others would stay for the second order
                    const auto [result, logarithms] = around.forward(a, b, c);
+                   *held = {result, logarithms};
                    return std::pair(result, std::tuple(a, b, c, result, logarithms));
                  },
                  [around](const std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>& seen, const Tensor& g) {

@@ -2,8 +2,10 @@
 // reference device and in f32 on the others.
 #include "heddle/nn/context_parallel.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <string>
 #include <tuple>
@@ -93,6 +95,47 @@ TEST_P(ContextParallel, LargeScoresStayFinite) {
   ASSERT_EQ(got[0].shape(), expected.shape());
   const std::vector<double> a = got[0].to_doubles(), b = expected.to_doubles();
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-3) << i;  // scores are 1e4 and rounded to f32
+}
+
+// Bytes of tensors that all ranks hold between the passes beside what they are given, of which each has its part.
+uint64_t kept_between_passes(int ranks, const List& in, DeviceContext& where) {
+  std::atomic<uint64_t> before{0}, behind{0};
+  const auto held = [&] {
+    const auto all_came = [&] { (void)distributed::psum(ones(Shape{1}, DType::f32, &where), "cp").to_doubles(); };
+    all_came();
+    where.synchronize();
+    const MemoryUse use = where.memory_use();
+    all_came();
+    return use.live - use.arena;
+  };
+  const auto program = [&](const List& parts) {
+    List leaves;
+    for (size_t i = 0; i < 3; ++i) leaves.push_back(parts[i].detach());
+    for (Tensor& leaf : leaves) leaf.set_requires_grad();
+    before = held();
+    const Tensor y = ring(leaves[0], leaves[1], leaves[2], true);
+    eval({y});
+    behind = held();
+    backward(sum(y * parts[3]));
+    return List{leaves[0].grad()};
+  };
+  const Spec positions{{{}, {}, "cp"}};
+  eval(shard_map(program, Mesh({{"cp", ranks}}, ranks), std::vector<Spec>(4, positions), {positions})(in));
+  return behind - before;
+}
+
+// The result and the logarithms of its sums alone.
+TEST_P(ContextParallel, RanksKeepTheirPartBetweenThePasses) {
+  if (GetParam() == "reference:0") GTEST_SKIP() << "it keeps every value of a graph";
+  const Shape shape{1, 4, 512, 16};
+  const List in{numbers(shape, 1), numbers(shape, 2), numbers(shape, 3), numbers(shape, 4)};
+  eval(in);
+  DeviceContext& where = heddle::device(GetParam());
+  const auto alone = static_cast<double>(kept_between_passes(1, in, where));
+  EXPECT_GE(alone, 4 * 4 * 512 * 17);
+  const double share = static_cast<double>(kept_between_passes(4, in, where)) / 4 / alone;
+  RecordProperty("share", fmt::format("{:.3f}", share));
+  EXPECT_LE(share, 0.30);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ContextParallel, testing::ValuesIn(heddle::test::value_devices()),
