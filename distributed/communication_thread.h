@@ -37,6 +37,7 @@ class CommunicationThread {
   // Breaks the world from this side.
   void give_up();
   uint64_t bytes_sent() const { return bytes_sent_; }
+  double limit_seconds() const { return options_.limit_seconds; }
 
   int rank() const { return rank_; }
   int size() const { return size_; }

@@ -62,6 +62,7 @@ int World::size() const { return thread_ ? thread_->size() : 1; }
 std::string World::transport() const { return thread_ ? thread_->name() : "none"; }
 
 uint64_t World::bytes_sent() const { return thread_ ? thread_->bytes_sent() : 0; }
+double World::limit_seconds() const { return thread_ ? thread_->limit_seconds() : WorldOptions{}.limit_seconds; }
 void World::give_up() {
   if (thread_) thread_->give_up();
 }

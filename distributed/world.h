@@ -38,6 +38,8 @@ class World {
 
   // By this rank, of calls that have ended, comparing them included.
   uint64_t bytes_sent() const;
+  // That a call may be without progress (WorldOptions).
+  double limit_seconds() const;
   // This rank fails: calls under way and to come do, and the world's end waits for nobody.
   void give_up();
 

@@ -24,16 +24,18 @@ tensors() {
 }
 
 wanted="" failed=0
-for run in "1 none" "2 none" "4 none" "2 zero1" "4 zero1" "2 zero2" "4 zero2" "1 zero3" "2 zero3" "4 zero3"; do
-  read -r ranks sharding <<< "$run"
+for run in "1 none" "2 none" "4 none" "2 zero1" "4 zero1" "2 zero2" "4 zero2" "4 zero2 dp=2,fsdp=2" "1 zero3" "2 zero3" \
+  "4 zero3" "4 zero3 dp=2,fsdp=2"; do
+  read -r ranks sharding mesh <<< "$run"
   [ "$run" != "1 zero3" ] || wanted=""
-  out=$folder/$ranks-$sharding
+  out=$folder/$ranks-$sharding-$mesh
   words=(train "$recipe" --parts 4 --batch "$batch" --steps "$steps" --device "$device" --sharding "$sharding"
     --set model.dropout=0.1 --clip-norm 0.5 --optimizer adamw --limit-test 16 --out "$out" --seed 3)
+  [ -z "$mesh" ] || words+=(--mesh "$mesh")
   [ "$ranks" = 1 ] || words=(launch -n "$ranks" -- "${words[@]}")
   "$heddle" "${words[@]}" > "$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
   sum=$(tensors "$out/model.safetensors")
-  echo "$ranks ranks, --sharding $sharding: $sum"
+  echo "$ranks ranks, --sharding $sharding${mesh:+ --mesh $mesh}: $sum"
   [ -n "$wanted" ] || wanted=$sum
   [ "$sum" = "$wanted" ] || failed=1
 done

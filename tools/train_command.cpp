@@ -21,9 +21,10 @@ std::string recipe_list() {
 
 void RankOptions::add_mesh_to(CLI::App& command) {
   command
-      .add_option("--mesh", mesh,
-                  "What the ranks of a launch share: each batch (dp), heads and widths (tp), blocks (pp) and positions "
-                  "(cp) of the model, e.g. dp=2,tp=2; default: each batch")
+      .add_option(
+          "--mesh", mesh,
+          "What the ranks of a launch share: each batch (dp), or batches and, by --sharding, states (fsdp); heads and "
+          "widths (tp), blocks (pp) and positions (cp) of the model; e.g. dp=2,tp=2; default: each batch")
       ->type_name("AXES");
 }
 

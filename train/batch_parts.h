@@ -3,7 +3,8 @@
 // Purpose: 1, 2, 4 ... ranks give the same bits on devices of one kind. Each part is computed by itself, by the same
 // compiled function, from the same parameters and buffers, with masks and other chance of its own: numbers are drawn
 // by the run's seed, the update and the part's place in the whole batch. What comes of parts is added by a balanced
-// binary tree, within a rank (train/part_sum.h) and over ranks (distributed/reduce.h). Without --parts a rank's batch
+// binary tree, within a rank (SharedStep by the device, ShardedStep by train/part_sum.h) and over ranks
+// (distributed/reduce.h). Without --parts a rank's batch
 // is one part, and chance is the process's. Errors: ValueError for a number of parts that is no power of two or that
 // ranks or the batch do not divide by, and for what depends on which examples a rank has. Thread safety: none.
 #pragma once
@@ -34,6 +35,7 @@ class BatchParts {
   BatchParts(const nn::Module& model, const Config& config, const Replicas& replicas);
 
   bool wanted() const { return wanted_; }
+  size_t count() const { return count_; }  // of this rank
   // What counts for the update of what one part gives.
   double weight() const { return weight_; }
   // Whether an update takes the norm of all gradients, and at which magnitude an element is cut first; 0: nowhere.

@@ -47,9 +47,11 @@ Tensor uploaded(const std::vector<float>& values, DeviceContext& device) {
 }
 
 Tensor ListReader::next(const Shape& shape, DType dtype) {
-  const int64_t from = at_;
+  const Slice here{.start = at_, .stop = at_ + shape.numel()};
   at_ += shape.numel();
-  return reshape(slice(list_, 0, {.start = from, .stop = at_}), shape).to(dtype);
+  Tensor values = slice(list_, 0, here);
+  if (added_ != nullptr) values = values + slice(*added_, 0, here);
+  return reshape(values, shape).to(dtype);
 }
 
 }  // namespace heddle::train

@@ -19,14 +19,15 @@ Tensor weighted(const Tensor& x, double weight);
 void append_rest(std::vector<Tensor>& parts, const nn::Module& model, const std::vector<Tensor>& scalars,
                  double weight);
 
-// Values of a list, from its beginning on.
+// Values of a list, from its beginning on, or of the sum of two.
 class ListReader {
  public:
-  explicit ListReader(const Tensor& list) : list_(list) {}
+  explicit ListReader(const Tensor& list, const Tensor* added = nullptr) : list_(list), added_(added) {}
   Tensor next(const Shape& shape, DType dtype);
 
  private:
   const Tensor& list_;
+  const Tensor* added_;
   int64_t at_ = 0;
 };
 

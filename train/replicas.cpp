@@ -7,12 +7,14 @@
 #include <chrono>
 #include <numeric>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/distributed/call.h"
+#include "heddle/distributed/errors.h"
 #include "heddle/distributed/mesh.h"
 #include "heddle/io/sha256.h"
 
@@ -22,21 +24,51 @@ namespace {
 distributed::Mesh checked_mesh(const std::string& text, int ranks) {
   if (text.empty()) return distributed::Mesh({{"dp", ranks}}, ranks);
   const distributed::Mesh mesh = distributed::Mesh::parse(text, ranks);
-  constexpr std::array<std::string_view, 4> known = {"dp", "tp", "pp", "cp"};
+  constexpr std::array<std::string_view, 5> known = {"dp", "fsdp", "tp", "pp", "cp"};
   for (const distributed::MeshAxis& axis : mesh.axes()) {
     if (std::ranges::find(known, axis.name) == known.end())
       throw ValueError(
-          fmt::format("[mesh] {}: the axis {} is not known to training; ranks share batches (dp), heads and widths "
-                      "(tp), blocks (pp) and positions (cp)",
+          fmt::format("[mesh] {}: the axis {} is not known to training; ranks share batches (dp), batches and states "
+                      "(fsdp), heads and widths (tp), blocks (pp) and positions (cp)",
                       mesh.str(), axis.name));
+    const bool alone = mesh.axes().size() == 1 || (mesh.axes().size() == 2 && mesh.axes().front().name == "dp");
+    if (axis.name == "fsdp" && !(alone && mesh.axes().back().name == "fsdp"))
+      throw ValueError(
+          fmt::format("[mesh] {}: fsdp stands alone, or behind dp: neighbouring ranks share states", mesh.str()));
   }
   return mesh;
+}
+
+// Looks without a pause while it may be a matter of microseconds; then others may have the processor, and at last
+// pauses are a part of what was waited.
+void pause(double waited) {
+  constexpr double spinning = 20e-6, yielding = 1e-3, part = 1.0 / 8, longest = 500e-6;
+  if (waited < spinning) return;
+  if (waited < yielding) return std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::duration<double>(std::min(waited * part, longest)));
 }
 
 }  // namespace
 
 Replicas::Replicas(distributed::World& world, const std::string& mesh)
-    : world_(world), mesh_(checked_mesh(mesh, world.size())), all_(world.all()) {}
+    : world_(world),
+      mesh_(checked_mesh(mesh, world.size())),
+      all_(world.all()),
+      owners_(shares_states() ? world.group(mesh_, {"fsdp"}) : all_) {
+  if (shares_states() && owners() < size()) copies_ = world.group(mesh_, {"dp"});
+}
+
+bool Replicas::shares_states() const { return mesh_.axes().back().name == "fsdp"; }
+
+distributed::Group Replicas::group_of_owners(const std::string& name) {
+  return shares_states() ? world_.group(name, mesh_.groups({"fsdp"})) : group(name);
+}
+
+// Of row-major places: neighbours in one mesh are neighbours here.
+nn::CutPlace Replicas::along_data() const {
+  const nn::CutPlace copies = along("dp"), owners = along("fsdp");
+  return {.ranks = copies.ranks * owners.ranks, .place = copies.place * owners.ranks + owners.place};
+}
 
 nn::CutPlace Replicas::along(std::string_view axis) const {
   const std::vector<distributed::MeshAxis>& axes = mesh_.axes();
@@ -47,7 +79,7 @@ nn::CutPlace Replicas::along(std::string_view axis) const {
 }
 
 std::vector<int64_t> Replicas::shares_of(int64_t batch) const {
-  const int64_t ranks = along("dp").ranks;
+  const int64_t ranks = along_data().ranks;
   if (batch < ranks)
     throw ValueError(fmt::format("[train] a batch of {} for {} ranks: each takes one example at least", batch, ranks));
   // The first `longer` parts have one more.
@@ -62,7 +94,7 @@ void Replicas::share(std::vector<int64_t> examples) { shares_ = std::move(exampl
 
 data::BatchPart Replicas::part_of(int64_t batch) const {
   const std::vector<int64_t> shares = shares_of(batch);
-  const auto place = shares.begin() + along("dp").place;
+  const auto place = shares.begin() + along_data().place;
   return {.first = std::accumulate(shares.begin(), place, int64_t{0}), .size = *place};
 }
 
@@ -81,6 +113,22 @@ void Replicas::wait(const distributed::Ticket& ticket) {
   waited_ += seconds_since(start);
 }
 
+void Replicas::wait_until(const Callable<bool()>& there, const char* name, const Callable<std::string()>& missing) {
+  const auto start = std::chrono::steady_clock::now();
+  waiting_ = true;
+  while (!there()) {
+    const double waited = seconds_since(start);
+    if (waited > world_.limit_seconds()) {
+      waiting_ = false;
+      throw distributed::CommunicationTimeout(
+          fmt::format("[{}] rank {} waited {:g} s for {}", name, rank(), world_.limit_seconds(), missing()));
+    }
+    pause(waited);
+  }
+  waiting_ = false;
+  waited_ += seconds_since(start);
+}
+
 distributed::Ticket Replicas::begin_sum(std::span<float> values) {
   return all_.all_reduce(values.data(), DType::f32, Shape{static_cast<int64_t>(values.size())});
 }
@@ -88,11 +136,22 @@ distributed::Ticket Replicas::begin_sum(std::span<float> values) {
 void Replicas::sum(std::vector<float>& values) { wait(begin_sum(values)); }
 
 distributed::Ticket Replicas::reduce_parts(std::vector<float>& values, const std::vector<int64_t>& sizes) {
-  return all_.reduce_scatter(values.data(), DType::f32, sizes);
+  return owners_.reduce_scatter(values.data(), DType::f32, sizes);
 }
 
 distributed::Ticket Replicas::gather_parts(std::vector<float>& values, const std::vector<int64_t>& sizes) {
-  return all_.all_gather(values.data(), DType::f32, sizes);
+  return owners_.all_gather(values.data(), DType::f32, sizes);
+}
+
+void Replicas::sum_copies(std::span<float> values) {
+  if (!copies_ || values.empty()) return;
+  wait(copies_->all_reduce(values.data(), DType::f32, Shape{static_cast<int64_t>(values.size())}));
+}
+
+std::vector<int64_t> Replicas::gather_of_owners(const std::vector<int64_t>& mine) {
+  std::vector<int64_t> all(mine.size() * static_cast<size_t>(owners()));
+  wait(owners_.all_gather(mine.data(), all.data(), DType::i64, Shape{static_cast<int64_t>(mine.size())}));
+  return all;
 }
 
 std::vector<int64_t> Replicas::gather(const std::vector<int64_t>& mine) {

@@ -3,17 +3,19 @@
 //
 // Purpose: what the trainer asks of the other ranks: sums, and decisions that all must take alike. Invariants: all
 // ranks make the same calls in the same order, and get the same bits. Errors: ValueError for a mesh that is not made of
-// the ranks that there are, or that has another axis than dp, tp, pp and cp; those of distributed/errors.h. Thread
-// safety: none, but waiting().
+// the ranks that there are, or that has another axis than dp, fsdp, tp, pp and cp; those of distributed/errors.h.
+// Thread safety: none, but waiting().
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/data/loader.h"
 #include "heddle/distributed/mesh.h"
 #include "heddle/distributed/world.h"
@@ -37,17 +39,19 @@ class Replicas {
 
   // Ranks along an axis, and this one's place among them; of an axis that the mesh does not have one.
   nn::CutPlace along(std::string_view axis) const;
-  // Whether ranks have parts of the model: the mesh has several ranks along another axis than dp.
-  bool share_model() const { return along("dp").ranks < size(); }
+  // Ranks that share batches, along dp and fsdp together, and this one's place among them.
+  nn::CutPlace along_data() const;
+  // Whether ranks have parts of the model: the mesh has several ranks along another axis than these.
+  bool share_model() const { return along_data().ranks < size(); }
   const distributed::Mesh& grid() const { return mesh_; }
   distributed::World& world() const { return world_; }
 
-  // How many examples of a batch each rank along dp takes: they differ by one at most, unless share() said otherwise.
-  // ValueError where there are fewer examples than such ranks.
+  // How many examples of a batch each rank along dp and fsdp takes: they differ by one at most, unless share() said
+  // otherwise. ValueError where there are fewer examples than such ranks.
   std::vector<int64_t> shares_of(int64_t batch) const;
-  // Of batches of as many examples as these together, each rank along dp takes so many. All ranks say the same.
+  // Of batches of as many examples as these together, each of these ranks takes so many. All ranks say the same.
   void share(std::vector<int64_t> examples);
-  // What this rank takes of a batch: parts follow each other in the order of ranks along dp.
+  // What this rank takes of a batch: parts follow each other in the order of ranks.
   data::BatchPart part_of(int64_t batch) const;
   // Its share of the batch's examples.
   double share_of(int64_t batch) const { return static_cast<double>(part_of(batch).size) / static_cast<double>(batch); }
@@ -60,7 +64,22 @@ class Replicas {
   // The same under way, for wait(): the values stay where they are until then. Sums of several lists go side by side.
   distributed::Ticket begin_sum(std::span<float> values);
   void wait(const distributed::Ticket& ticket);
-  // Parts of ranks lie behind each other, as many values as `sizes` says: each rank gets the sums of its own part, in
+  // Until `there` says so of what another rank does where this one sees it without messages (train/neighbour_lists.h).
+  // CommunicationTimeout past the world's limit: "[NAME] rank 0 waited 60 s for MISSING".
+  void wait_until(const Callable<bool()>& there, const char* name, const Callable<std::string()>& missing);
+  // Ranks along fsdp own all elements of the model together, and those along dp own the same ones; without fsdp all
+  // ranks do.
+  bool shares_states() const;                   // whether there is such an axis
+  int owner() const { return owners_.rank(); }  // this rank's place
+  int owners() const { return owners_.size(); }
+  bool first_owners() const { return rank() < owners(); }  // whose states are saved
+  // Of parts that were reduced by their owners: the sums over the groups.
+  void sum_copies(std::span<float> values);
+  // Those that own all elements together with this one, for calls of another thread.
+  distributed::Group group_of_owners(const std::string& name);
+  // gather() of these alone.
+  std::vector<int64_t> gather_of_owners(const std::vector<int64_t>& mine);
+  // Parts of owners lie behind each other, as many values as `sizes` says: each rank gets the sums of its own part, in
   // its place, and all parts from who has them. The values stay where they are until wait().
   distributed::Ticket reduce_parts(std::vector<float>& values, const std::vector<int64_t>& sizes);
   distributed::Ticket gather_parts(std::vector<float>& values, const std::vector<int64_t>& sizes);
@@ -87,8 +106,9 @@ class Replicas {
   void compare_devices(const std::string& mine);
   bool mixed() const { return mixed_; }
 
-  // By this rank since its world began.
-  uint64_t bytes_sent() const { return world_.bytes_sent(); }
+  // By this rank since its world began, with what others took out of memory that they share with it.
+  uint64_t bytes_sent() const { return world_.bytes_sent() + bytes_shared_; }
+  void note_shared(uint64_t bytes) { bytes_shared_ += bytes; }
   // For the others, since the world began, by the thread that trains.
   double waited_seconds() const { return waited_; }
   // For the others: no fault of this rank's device.
@@ -99,10 +119,12 @@ class Replicas {
 
   distributed::World& world_;
   distributed::Mesh mesh_;
-  distributed::Group all_;
+  distributed::Group all_, owners_;
+  std::optional<distributed::Group> copies_;  // of this rank's elements; none: nobody else has them
   bool mixed_ = false;
   std::vector<int64_t> shares_;  // by rank; empty: equal ones
   double waited_ = 0;
+  uint64_t bytes_shared_ = 0;
   std::atomic<bool> waiting_{false};
 };
 

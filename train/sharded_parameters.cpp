@@ -47,7 +47,7 @@ ShardedParameters::ShardedParameters(nn::Module& model, const ShardLayout& layou
       keeps_(!config.training.reshard),
       decay_(config.training.ema),
       parameters_(model.parameters()),
-      shards_(layout.shards_of(replicas.rank())),
+      shards_(layout.shards_of(replicas.owner())),
       groups_(layout.buckets().size()) {
   for (const auto& [name, parameter] : model.named_parameters()) {
     if (parameter.requires_grad() && parameter.dtype() != DType::f32)
@@ -55,7 +55,7 @@ ShardedParameters::ShardedParameters(nn::Module& model, const ShardLayout& layou
                                    name_of(parameter.dtype())));
   }
   first_sha256_ = parameters_sha256(model);
-  own_.assign(static_cast<size_t>(std::max(layout.elements_of(replicas.rank()), int64_t{1})), 0);
+  own_.assign(static_cast<size_t>(std::max(layout.elements_of(replicas.owner()), int64_t{1})), 0);
   take_values();
   if (decay_ > 0) average_ = own_;
 }
@@ -88,11 +88,12 @@ uint64_t ShardedParameters::bytes_of(size_t group) const {
 
 std::vector<float> ShardedParameters::part_of(const std::vector<float>& own, size_t group) const {
   const std::vector<ShardLayout::Bucket>& buckets = layout_.buckets();
-  const auto rank = static_cast<size_t>(replicas_.rank());
+  const auto rank = static_cast<size_t>(replicas_.owner());
   int64_t at = 0;
   for (size_t b = 0; b < group; ++b) at += buckets[b].sizes[rank];
   std::vector<float> values(static_cast<size_t>(buckets[group].elements()));
-  std::copy_n(own.begin() + at, buckets[group].sizes[rank], values.begin() + buckets[group].begin_of(replicas_.rank()));
+  std::copy_n(own.begin() + at, buckets[group].sizes[rank],
+              values.begin() + buckets[group].begin_of(replicas_.owner()));
   return values;
 }
 
@@ -241,7 +242,7 @@ ParametersScope::ParametersScope(ShardedParameters* parameters, Use use)
   // As of a mean rank, so that all keep the same buckets.
   uint64_t bytes = 0;
   for (size_t group = 0; group < parameters_->groups_.size(); ++group) bytes += parameters_->bytes_of(group);
-  parameters_->room_ = 2 * bytes / static_cast<uint64_t>(parameters_->replicas_.size());
+  parameters_->room_ = 2 * bytes / static_cast<uint64_t>(parameters_->replicas_.owners());
 }
 
 ParametersScope::~ParametersScope() {

@@ -34,7 +34,8 @@ ShardLayout layout_of(const nn::Module& model, const Optimizers& optimizers, con
     throw ValueError("[train] --histograms-every with --sharding: no rank has all gradients");
   const std::vector<int64_t> elements = elements_to_own(model);
   const int64_t bucket = config.training.sharding == "zero1" ? 0 : bucket_elements(elements);
-  return {elements, {.ranks = replicas.size(), .elementwise = optimizers.is_elementwise(), .bucket_elements = bucket}};
+  return {elements,
+          {.ranks = replicas.owners(), .elementwise = optimizers.is_elementwise(), .bucket_elements = bucket}};
 }
 
 // The sum of squares as f32; infinite where that has none so large. With a limit of elements, of what it leaves.
@@ -61,8 +62,8 @@ ShardedStep::ShardedStep(nn::Module& model, Optimizers& optimizers, const Config
       replicas_(replicas),
       batch_(batch),
       parts_(std::move(parts)),
-      shared_(model, layout_of(model, optimizers, config, replicas), replicas.rank(), batch.weight()),
-      own_(static_cast<size_t>(std::max(layout().elements_of(replicas.rank()), int64_t{1}))),
+      shared_(model, layout_of(model, optimizers, config, replicas), replicas.owner(), batch.weight()),
+      own_(static_cast<size_t>(std::max(layout().elements_of(replicas.owner()), int64_t{1}))),
       streams_(config.training.sharding == "zero3" || (config.training.sharding == "zero2" && !batch.wanted())),
       memory_budget_(static_cast<uint64_t>(config.training.memory_budget)),
       compiled_part_(compile(
@@ -184,8 +185,8 @@ std::vector<float> ShardedStep::sum_of_parts(size_t list, std::vector<float> las
 // Of all ranks' shards.
 float ShardedStep::norm_of_own() {
   ExactSquares own(batch_.clip_value()), all;
-  own.add(std::span(own_).first(static_cast<size_t>(layout().elements_of(replicas_.rank()))));
-  all.add_numbers(replicas_.gather(own.numbers()));
+  own.add(std::span(own_).first(static_cast<size_t>(layout().elements_of(replicas_.owner()))));
+  all.add_numbers(replicas_.gather_of_owners(own.numbers()));
   return all.root();
 }
 
@@ -205,25 +206,28 @@ void ShardedStep::take_sums() {
   if (!under_way_) return;
   replicas_.wait(under_way_->sums);
   const ShardLayout::Bucket& bucket = layout().buckets()[under_way_->bucket];
-  const auto begin = under_way_->values.begin() + bucket.begin_of(replicas_.rank());
-  std::copy(begin, begin + bucket.sizes[static_cast<size_t>(replicas_.rank())],
-            own_.begin() + begin_in_own(under_way_->bucket));
+  const std::span<float> mine = std::span(under_way_->values)
+                                    .subspan(static_cast<size_t>(bucket.begin_of(replicas_.owner())),
+                                             static_cast<size_t>(bucket.sizes[static_cast<size_t>(replicas_.owner())]));
+  replicas_.sum_copies(mine);
+  std::ranges::copy(mine, own_.begin() + begin_in_own(under_way_->bucket));
   under_way_.reset();
 }
 
 int64_t ShardedStep::begin_in_own(size_t bucket) const {
   int64_t at = 0;
-  for (size_t b = 0; b < bucket; ++b) at += layout().buckets()[b].sizes[static_cast<size_t>(replicas_.rank())];
+  for (size_t b = 0; b < bucket; ++b) at += layout().buckets()[b].sizes[static_cast<size_t>(replicas_.owner())];
   return at;
 }
 
 // With the rest go squares and wishes.
 Wishes ShardedStep::average_rest(std::vector<float>& rest, const Wishes& mine) {
-  const auto owned = static_cast<size_t>(layout().elements_of(replicas_.rank()));
+  const auto owned = static_cast<size_t>(layout().elements_of(replicas_.owner()));
   const bool in_parts = batch_.wanted();
   if (in_parts && optimizers_.takes_norm()) norm_ = norm_of_own();
-  rest.push_back(optimizers_.takes_norm() && !in_parts ? squares_of({own_.data(), owned}, optimizers_.clip_value())
-                                                       : 0);
+  // Of each element once.
+  const bool counts = optimizers_.takes_norm() && !in_parts && replicas_.first_owners();
+  rest.push_back(counts ? squares_of({own_.data(), owned}, optimizers_.clip_value()) : 0);
   mine.append_to(rest);
   replicas_.sum(rest);
   return Wishes::take_from(rest);
@@ -232,10 +236,10 @@ Wishes ShardedStep::average_rest(std::vector<float>& rest, const Wishes& mine) {
 // A bucket's list, in which the rank's own part is filled in.
 std::vector<float> ShardedStep::bucket_of(size_t bucket) const {
   const std::vector<ShardLayout::Bucket>& buckets = layout().buckets();
-  const auto rank = static_cast<size_t>(replicas_.rank());
+  const auto rank = static_cast<size_t>(replicas_.owner());
   std::vector<float> values(static_cast<size_t>(buckets[bucket].elements()));
   const auto own = own_.begin() + begin_in_own(bucket);
-  std::copy(own, own + buckets[bucket].sizes[rank], values.begin() + buckets[bucket].begin_of(replicas_.rank()));
+  std::copy(own, own + buckets[bucket].sizes[rank], values.begin() + buckets[bucket].begin_of(replicas_.owner()));
   return values;
 }
 

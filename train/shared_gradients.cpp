@@ -27,7 +27,22 @@ int64_t numbers_of(const std::vector<Tensor>& tensors) {
   return count;
 }
 
+// Those of whole vectors stand first, so that these begin at multiples of them: a product writes its rows there.
+void align(std::vector<size_t>& list, const std::vector<Tensor>& parameters) {
+  constexpr int64_t vector = 16;
+  std::stable_partition(list.begin(), list.end(), [&](size_t i) { return parameters[i].numel() % vector == 0; });
+}
+
 }  // namespace
+
+SharedGradients::SharedGradients(nn::Module& model, double weight, DeviceContext& device, Replicas& replicas,
+                                 bool in_parts, size_t parts)
+    : model_(model),
+      weight_(weight),
+      device_(device),
+      replicas_(replicas),
+      in_parts_(in_parts),
+      lots_(static_cast<size_t>(std::bit_width(parts))) {}
 
 std::vector<size_t> SharedGradients::with_gradient() const {
   const std::vector<Tensor> parameters = model_.parameters();
@@ -39,8 +54,24 @@ std::vector<size_t> SharedGradients::with_gradient() const {
 }
 
 void SharedGradients::make_lists(size_t scalars) {
-  const std::vector<Tensor> parameters = model_.parameters();
   const std::vector<size_t> wanted = with_gradient();
+  const int64_t rest = numbers_of(floating_buffers(model_)) + static_cast<int64_t>(scalars) + spare;
+  scalars_ = scalars;
+  if (!in_parts_) {
+    const std::vector<Tensor> parameters = model_.parameters();
+    int64_t all = rest;
+    for (const size_t i : wanted) all += parameters[i].numel();
+    neighbours_ = NeighbourLists::open(replicas_, device_, all);
+  }
+  if (neighbours_)
+    parameters_ = {wanted};
+  else
+    divide(wanted, rest);
+  for (std::vector<size_t>& list : parameters_) align(list, model_.parameters());
+}
+
+void SharedGradients::divide(const std::vector<size_t>& wanted, int64_t rest) {
+  const std::vector<Tensor> parameters = model_.parameters();
   int64_t all = 0;
   for (const size_t i : wanted) all += parameters[i].numel();
   const int64_t enough = std::max(least_list_bytes / static_cast<int64_t>(sizeof(float)), all / most_lists);
@@ -54,32 +85,51 @@ void SharedGradients::make_lists(size_t scalars) {
     parameters_.back().push_back(i);
     sizes.back() += parameters[i].numel();
   }
-  sizes.back() += numbers_of(floating_buffers(model_)) + static_cast<int64_t>(scalars) + spare;
-  for (const int64_t size : sizes) lists_.push_back(kept_zeros(Shape{size}, device_));
-  scalars_ = scalars;
+  sizes.back() += rest;
+  for (std::vector<Tensor>& lists : lots_) {
+    for (const int64_t size : sizes) lists.push_back(kept_zeros(Shape{size}, device_));
+  }
 }
 
 void SharedGradients::check_same_gradients() const {
   std::vector<size_t> listed;
   for (const std::vector<size_t>& list : parameters_) listed.insert(listed.end(), list.begin(), list.end());
-  if (listed != with_gradient())
+  if (!std::ranges::is_permutation(listed, with_gradient()))
     throw ValueError("[train] other parameters have gradients than in the first update: ranks cannot share them");
 }
 
-void SharedGradients::pack(const std::vector<Tensor>& scalars) {
-  const NoGradScope no_grad;
-  if (lists_.empty()) make_lists(scalars.size());
-  check_same_gradients();
+// What a list is made of; the last one has the rest.
+std::vector<Tensor> SharedGradients::parts_of(size_t list, const std::vector<Tensor>& scalars) const {
   const std::vector<Tensor> parameters = model_.parameters();
-  for (size_t l = 0; l < lists_.size(); ++l) {
-    std::vector<Tensor> parts;
-    for (const size_t i : parameters_[l]) parts.push_back(weighted(parameters[i].grad(), weight_));
-    if (l + 1 == lists_.size()) {
-      append_rest(parts, model_, scalars, weight_);
-      parts.push_back(zeros(Shape{spare}, DType::f32, &device_));
-    }
-    lists_[l].assign(concat(parts, 0));
-    wanted_early(lists_[l]);
+  std::vector<Tensor> parts;
+  for (const size_t i : parameters_[list]) parts.push_back(weighted(parameters[i].grad(), weight_));
+  if (list + 1 < parameters_.size()) return parts;
+  append_rest(parts, model_, scalars, weight_);
+  parts.push_back(zeros(Shape{spare}, DType::f32, &device_));
+  return parts;
+}
+
+void SharedGradients::pack(const std::vector<Tensor>& scalars, size_t lot) {
+  const NoGradScope no_grad;
+  if (parameters_.empty()) make_lists(scalars.size());
+  check_same_gradients();
+  if (neighbours_) {
+    neighbours_->list(lot, replicas_.rank()).assign(concat(parts_of(0, scalars), 0));
+    return;
+  }
+  for (size_t l = 0; l < parameters_.size(); ++l) {
+    lots_[lot][l].assign(concat(parts_of(l, scalars), 0));
+    wanted_early(lots_[lot][l]);
+  }
+}
+
+void SharedGradients::add(size_t lot, size_t count) {
+  const NoGradScope no_grad;
+  for (size_t l = 0; l < parameters_.size(); ++l) {
+    Tensor sum = lots_[lot][l];
+    for (size_t left = lot; left-- > lot - count;) sum = lots_[left][l] + sum;
+    lots_[lot - count][l].assign(sum);
+    if (lot == count) wanted_early(lots_.front()[l]);
   }
 }
 
@@ -90,17 +140,18 @@ size_t SharedGradients::gradients_in(size_t list) const {
   return static_cast<size_t>(count);
 }
 
-std::vector<Tensor> SharedGradients::unpack() {
+std::vector<Tensor> SharedGradients::unpack(size_t lot) {
   const NoGradScope no_grad;
   const std::vector<Tensor> parameters = model_.parameters();
   std::vector<Tensor> scalars;
-  for (size_t l = 0; l < lists_.size(); ++l) {
-    ListReader reader(lists_[l]);
+  for (size_t l = 0; l < parameters_.size(); ++l) {
+    ListReader reader =
+        neighbours_ ? ListReader(neighbours_->list(lot, 0), &neighbours_->list(lot, 1)) : ListReader(lots_.front()[l]);
     for (const size_t i : parameters_[l]) {
       Tensor parameter = parameters[i];
       parameter.set_grad(reader.next(parameter.shape(), parameter.dtype()));
     }
-    if (l + 1 == lists_.size()) scalars = read_rest(reader, model_, scalars_);
+    if (l + 1 == parameters_.size()) scalars = read_rest(reader, model_, scalars_);
   }
   return scalars;
 }

@@ -1,5 +1,6 @@
 #include "heddle/train/shared_step.h"
 
+#include <array>
 #include <utility>
 
 #include "heddle/core/compile/compile.h"
@@ -15,20 +16,24 @@ SharedStep::SharedStep(nn::Module& model, const Config& config, DeviceContext& d
       replicas_(replicas),
       batch_(batch),
       parts_(std::move(parts)),
-      shared_(model, batch.weight(), device),
-      compiled_part_(compile([this](const std::vector<Tensor>& part) { record_part(part); },
+      shared_(model, batch.weight(), device, replicas, batch.wanted(), batch.count()),
+      compiled_part_(compile([this](const std::vector<Tensor>& part, size_t lot) { record_part(part, lot); },
                              {.name = "training step, gradients",
                               .memory_budget = static_cast<uint64_t>(config.training.memory_budget),
                               .ready = [this](size_t list, const Event& end) { ready_[list] = end; }})),
-      compiled_update_(compile([this](int64_t keeping) { parts_.update(shared_.unpack(), keeping, known_norm()); },
-                               {.name = "training step, update"})),
+      compiled_add_(compile([this](size_t lot, size_t count) { shared_.add(lot, count); },
+                            {.name = "training step, sums of parts",
+                             .ready = [this](size_t list, const Event& end) { ready_[list] = end; }})),
+      compiled_update_(
+          compile([this](int64_t keeping, size_t lot) { parts_.update(shared_.unpack(lot), keeping, known_norm()); },
+                  {.name = "training step, update"})),
       compiled_weights_(compile([this] { return shared_.pack_weights(); }, {.name = "training step, weights"})),
       compiled_follow_(compile([this](const Tensor& weights) { shared_.unpack_weights(weights); },
                                {.name = "training step, weights of the first rank"})) {}
 
-void SharedStep::record_part(const std::vector<Tensor>& part) {
+void SharedStep::record_part(const std::vector<Tensor>& part, size_t lot) {
   const std::vector<Tensor> buffers = batch_.buffers();
-  shared_.pack(parts_.gradients(part));
+  shared_.pack(parts_.gradients(part), lot);
   batch_.restore(buffers);
   parts_.zero_grad();
   ready_.resize(shared_.lists().size());
@@ -37,34 +42,37 @@ void SharedStep::record_part(const std::vector<Tensor>& part) {
 Wishes SharedStep::submit(const std::vector<Tensor>& part, int64_t keeping, const Wishes& mine,
                           const Callable<void()>& meanwhile) {
   Wishes all;
-  batch_.each(part, [&](const std::vector<Tensor>& examples, bool last) {
+  batch_.each(part, [&, number = size_t{0}](const std::vector<Tensor>& examples, bool last) mutable {
     ready_.assign(ready_.size(), std::nullopt);
-    compiled_part_(examples);
-    if (!last) return add_part();
+    take_part(examples, number++);
+    if (!last) return;
     if (meanwhile) meanwhile();
-    all = exchange(mine);
+    all = shared_.neighbours() != nullptr ? meet(mine) : exchange(mine);
   });
-  compiled_update_(keeping);
+  compiled_update_(keeping, lot_);
   eval_pending();
+  if (shared_.neighbours() != nullptr) lot_ = (lot_ + 1) % NeighbourLists::lots;
   if (replicas_.mixed()) follow_first();
   return all;
 }
 
+// A part's lists, and the sums that are complete with it. Nothing waits for the device.
+void SharedStep::take_part(const std::vector<Tensor>& examples, size_t part) {
+  if (!batch_.wanted()) return compiled_part_(examples, lot_);
+  const size_t lot = SharedGradients::lot_of(part), sums = SharedGradients::sums_behind(part);
+  compiled_part_(examples, lot);
+  // One after the other: a graph of several may round once.
+  for (size_t s = 0; s < sums; ++s) {
+    ready_.assign(ready_.size(), std::nullopt);
+    compiled_add_(lot - s, 1);
+  }
+}
+
 // Of what was submitted; the lists are there by now.
-Event SharedStep::end_of_part() {
+Event SharedStep::end_of_lists() {
   const std::vector<Tensor>& lists = shared_.lists();
   while (on_host_.size() < lists.size()) on_host_.emplace_back(lists[on_host_.size()]);
   return device_.event();
-}
-
-// The next part is written to the same lists.
-void SharedStep::add_part() {
-  const Event end = end_of_part();
-  sums_.resize(on_host_.size());
-  for (size_t l = 0; l < on_host_.size(); ++l) {
-    const std::span<float> values = on_host_[l].take(ready_[l].value_or(end));
-    sums_[l].add({values.begin(), values.end()});
-  }
 }
 
 // A host value: what its function says is asked for at each replay.
@@ -79,15 +87,16 @@ float SharedStep::norm_of(const std::vector<std::span<float>>& lists) const {
   return squares.root();
 }
 
-// Each list goes when it is computed; the host has nothing else to do.
+// Each list goes when it is computed; the host has nothing else to do. One process alone waits for nothing but a norm.
 Wishes SharedStep::exchange(const Wishes& mine) {
-  const Event end = end_of_part();
+  const bool norm = batch_.wanted() && batch_.takes_norm();
+  if (replicas_.alone() && !norm) return mine;
+  const Event end = end_of_lists();
   std::vector<std::span<float>> lists;
   std::vector<distributed::Ticket> sums;
   std::span<float> spare;
   for (size_t l = 0; l < on_host_.size(); ++l) {
     const std::span<float> values = lists.emplace_back(on_host_[l].take(ready_[l].value_or(end)));
-    if (!sums_.empty()) sums_[l].finish(values);
     if (l + 1 == on_host_.size()) mine.write(spare = values.last(SharedGradients::spare));
     sums.push_back(replicas_.begin_sum(values));
   }
@@ -100,9 +109,23 @@ Wishes SharedStep::exchange(const Wishes& mine) {
   if (compiled_) hidden_.add(calls, computed);
   compiled_ = true;
   const Wishes all = Wishes::read(spare);
-  if (batch_.wanted() && batch_.takes_norm()) norm_ = norm_of(lists);
+  if (norm) norm_ = norm_of(lists);
   for (HostList& list : on_host_) list.give_back();
   return all;
+}
+
+// The update reads both lists; wishes are the host's to add.
+Wishes SharedStep::meet(const Wishes& mine) {
+  NeighbourLists& lists = *shared_.neighbours();
+  device_.event().wait();
+  mine.write(lists.values(lot_, replicas_.rank()).last(SharedGradients::spare));
+  lists.meet(lot_);
+  std::array<float, SharedGradients::spare> sums{};
+  for (int rank = 0; rank < replicas_.size(); ++rank) {
+    const std::span<const float> wishes = lists.values(lot_, rank).last(SharedGradients::spare);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += wishes[i];
+  }
+  return Wishes::read(sums);
 }
 
 void SharedStep::follow_first() {

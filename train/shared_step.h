@@ -2,7 +2,8 @@
 //
 // Purpose: two compiled functions with the ranks' exchange between them. The first gives lists of gradients
 // (shared_gradients.h), each sent to the others while the backward pass goes on with the next; the second updates when
-// all have come back. Invariants: all ranks take the same updates; sums are the same bits in every run. Errors: those
+// all have come back. Two ranks of one host sum nothing: the update of each reads the other's list where it lies.
+// Invariants: all ranks take the same updates; sums are the same bits in every run. Errors: those
 // of what is recorded, of the device, and of distributed/errors.h. Thread safety: none.
 #pragma once
 
@@ -16,7 +17,6 @@
 #include "heddle/train/config.h"
 #include "heddle/train/hidden_time.h"
 #include "heddle/train/host_list.h"
-#include "heddle/train/part_sum.h"
 #include "heddle/train/replicas.h"
 #include "heddle/train/shared_gradients.h"
 #include "heddle/train/wishes.h"
@@ -50,12 +50,13 @@ class SharedStep {
   const HiddenTime& hidden_time() const { return hidden_; }
 
  private:
-  Event end_of_part();
-  void add_part();
+  Event end_of_lists();
+  void take_part(const std::vector<Tensor>& examples, size_t part);
   Wishes exchange(const Wishes& mine);
+  Wishes meet(const Wishes& mine);
   Tensor known_norm();
   float norm_of(const std::vector<std::span<float>>& lists) const;
-  void record_part(const std::vector<Tensor>& part);
+  void record_part(const std::vector<Tensor>& part, size_t lot);
 
   DeviceContext& device_;
   Replicas& replicas_;
@@ -64,12 +65,13 @@ class SharedStep {
   SharedGradients shared_;
   std::vector<HostList> on_host_;            // of shared_.lists()
   std::vector<std::optional<Event>> ready_;  // of this update, by list
-  std::vector<PartSum> sums_;                // of the batch's parts, by list; none where it has one
   float norm_ = 0;                           // of the gradients, in parts
   HiddenTime hidden_;
   bool compiled_ = false;
-  std::function<void(const std::vector<Tensor>& part)> compiled_part_;
-  std::function<void(int64_t keeping)> compiled_update_;
+  size_t lot_ = 0;  // of this update (NeighbourLists)
+  std::function<void(const std::vector<Tensor>& part, size_t lot)> compiled_part_;
+  std::function<void(size_t lot, size_t count)> compiled_add_;  // of parts
+  std::function<void(int64_t keeping, size_t lot)> compiled_update_;
   std::function<Tensor()> compiled_weights_;
   std::function<void(const Tensor& weights)> compiled_follow_;
 };

@@ -1,8 +1,11 @@
 #include "heddle/train/step.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
@@ -44,6 +47,14 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
     mesh_.emplace(*parted, optimizers, config, parts());
   } else if (replicas != nullptr && (!replicas->alone() || config.training.parts > 0)) {
     share();
+  }
+  if (replicas != nullptr && replicas->shares_states()) {
+    if (config.training.sharding == "none")
+      throw ValueError(fmt::format("[mesh] {}: what ranks along fsdp share is said by --sharding zero1, zero2 or zero3",
+                                   replicas->mesh()));
+    if (replicas->mixed() && replicas->owners() < replicas->size())
+      throw ValueError(fmt::format("[mesh] {}: owners of one element would round apart, since ranks' devices differ",
+                                   replicas->mesh()));
   }
   if (shares_states(config, replicas))
     sharded_.emplace(task.model(), optimizers, config, device, *replicas, *batch_parts_, parts_of_sharded());

@@ -311,8 +311,10 @@ Checkpoint Trainer::State::whole_checkpoint() {
 AroundWriting Trainer::State::begin_shards() {
   if (shared_folder.empty()) return {};
   wait_for_files();
-  const auto save = std::make_shared<ShardSave>(
-      replicas.group("checkpoints"), train::checkpoint_path(shared_folder, step), step, optimizers.shard_states());
+  const distributed::Group owners = replicas.group_of_owners("checkpoints");
+  if (!replicas.first_owners()) return {};  // the others have the same
+  const auto save =
+      std::make_shared<ShardSave>(owners, train::checkpoint_path(shared_folder, step), step, optimizers.shard_states());
   return {.before = [save] { return save->write_part(); },
           .after = [save](std::exception_ptr failure) { save->end(std::move(failure)); }};
 }
@@ -393,7 +395,7 @@ void Trainer::State::begin_with_others() {
     compare_weights("weights");
   else if (!replicas.mixed())
     replicas.require_equal("weights", shared->first_sha256());
-  if (const int64_t place = replicas.along("dp").place; place > 0)
+  if (const int64_t place = replicas.along_data().place; place > 0)
     default_generator().seed = hash_combine(default_generator().seed, static_cast<uint64_t>(place));
 }
 

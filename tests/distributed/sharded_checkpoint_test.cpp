@@ -44,9 +44,10 @@ class ShardedCheckpoints : public testing::Test {
     c.training.sharding = sharding;
     return c;
   }
-  std::vector<Ran> train(const Config& c, size_t ranks, const std::string& name, bool resume = false) const {
+  std::vector<Ran> train(const Config& c, size_t ranks, const std::string& name, bool resume = false,
+                         const std::string& mesh = {}) const {
     return train_ranks(c, std::vector<std::string>(ranks, where),
-                       {.folder = folder / name, .resume = resume, .make = task});
+                       {.folder = folder / name, .resume = resume, .mesh = mesh, .make = task});
   }
   std::string checkpoints(const std::string& name) const { return RunFolder::checkpoints_of(folder / name); }
   std::string newest(const std::string& name) const { return checkpoint_path(checkpoints(name), 6); }
@@ -80,6 +81,50 @@ TEST_F(ShardedCheckpoints, HoldWhatOneFileWould) {
     EXPECT_TRUE(fs::exists(shard_path(newest("shared-" + optimizer), 3, 4)));
     EXPECT_FALSE(fs::exists(shard_path(newest(optimizer), 0, 4)));
   }
+}
+
+// Names and lengths alone are in every part. Averages included.
+TEST_F(ShardedCheckpoints, TakeTheBytesOfOneFile) {
+  const auto bytes_of = [&](const std::string& sharding) {
+    Config c = config("adamw", sharding);
+    c.training.steps = 1;
+    const auto wide = [](DeviceContext& d) {
+      return std::make_unique<LayersTask>(std::vector<int64_t>{5, 250, 300, 3}, d);
+    };
+    (void)train_ranks(c, std::vector<std::string>(4, where), {.folder = folder / sharding, .make = wide});
+    uint64_t bytes = 0;
+    int files = 0;
+    for (const fs::directory_entry& file : fs::directory_iterator(checkpoints(sharding))) {
+      if (file.path().filename().string().rfind("step-00000001.", 0) != 0) continue;
+      bytes += file.file_size();
+      ++files;
+    }
+    EXPECT_EQ(files, sharding == "none" ? 1 : 5) << sharding;
+    return static_cast<double>(bytes);
+  };
+  const double one = bytes_of("none");
+  EXPECT_GT(one, 4 * 4 * 77'000);  // parameters, their averages, two moments
+  for (const char* sharding : {"zero1", "zero2", "zero3"}) {
+    const double share = bytes_of(sharding) / one;
+    RecordProperty(sharding, fmt::format("{:.4f}", share));
+    EXPECT_LT(share, 1.01) << sharding;
+  }
+}
+
+// Pairs that have the same states: the first one saves them.
+TEST_F(ShardedCheckpoints, GroupsOfOwnersSaveOnce) {
+  Config c = config("adamw", "zero2");
+  c.training.clip_norm = 0;
+  (void)train(c, 4, "all");
+  (void)train(c, 4, "pairs", false, "dp=2,fsdp=2");
+  EXPECT_TRUE(fs::exists(shard_path(newest("pairs"), 1, 2)));
+  EXPECT_FALSE(fs::exists(shard_path(newest("pairs"), 2, 2)));
+  EXPECT_TRUE(states(newest("pairs")) == states(newest("all")));
+  Config half = c;
+  half.training.limit_steps = 3;
+  (void)train(half, 4, "again", false, "dp=2,fsdp=2");
+  (void)train(c, 4, "again", true, "dp=2,fsdp=2");
+  EXPECT_TRUE(states(newest("again")) == states(newest("all")));
 }
 
 // Ranks of another number load the states that four saved, and save them again.

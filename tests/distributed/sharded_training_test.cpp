@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "heddle/core/base/error.h"
@@ -143,6 +144,55 @@ TEST_P(ShardedTraining, PartsGiveTheSameBitsOnAnyNumberOfRanks) {
   }
 }
 
+// Pairs of ranks that own all elements together: gradients are added within them first, as the tree of all four does.
+TEST_P(ShardedTraining, GroupsOfOwnersGiveTheBitsOfAll) {
+  Config c = small_config();
+  c.training.clip_norm = 0;
+  c.training.steps = 4;
+  const RunsOfRanks how{.make = wide_task}, pairs{.mesh = "dp=2,fsdp=2", .make = wide_task};
+  for (const std::string stage : {"zero1", "zero2", "zero3"}) {
+    const std::vector<Ran> ranks = train_ranks(sharded(c, stage), on(4), pairs),
+                           all = train_ranks(sharded(c, stage), on(4), how);
+    expect_same(ranks);
+    EXPECT_EQ(ranks.front().losses, all.front().losses) << stage;
+    EXPECT_EQ(ranks.front().weights, all.front().weights) << stage;
+    // Parameters come from the neighbour alone.
+    const double sent = static_cast<double>(ranks.front().bytes) / static_cast<double>(all.front().bytes);
+    EXPECT_NEAR(sent, stage == "zero3" ? 0.8 : 1, stage == "zero3" ? 0.1 : 0.02) << stage;
+  }
+}
+
+// Under a norm, of whose squares each group has all; in parts it is exact.
+TEST_P(ShardedTraining, NormsCountEachElementOfGroupsOnce) {
+  Config c = small_config();
+  c.training.clip_norm = 0.1;
+  const std::vector<double> alone = train_alone(c, GetParam()).losses;
+  const RunsOfRanks pairs{.mesh = "dp=2,fsdp=2"};
+  expect_near(train_ranks(sharded(c, "zero1"), on(4), pairs).front().losses, alone, 1e-5);
+  c.training.parts = 4;
+  const std::vector<Ran> parts = train_ranks(sharded(c, "zero2"), on(4), pairs);
+  EXPECT_EQ(parts.front().weights, train_alone(c, GetParam()).weights);
+}
+
+TEST(ShardedStep, OtherGroupsOfOwnersAreRefused) {
+  DeviceContext& where = device("reference:0");
+  for (const auto& [sharding, mesh, line] :
+       {std::tuple("zero1", "fsdp=2,dp=2",
+                   "[mesh] fsdp=2,dp=2: fsdp stands alone, or behind dp: neighbouring ranks share states"),
+        {"zero1", "tp=2,fsdp=2",
+         "[mesh] tp=2,fsdp=2: fsdp stands alone, or behind dp: neighbouring ranks share states"},
+        {"none", "dp=2,fsdp=2",
+         "[mesh] dp=2,fsdp=2: what ranks along fsdp share is said by --sharding zero1, zero2 or zero3"}}) {
+    std::vector<std::unique_ptr<Task>> tasks;  // made here: the ranks, threads, share one random generator
+    for (int rank = 0; rank < 4; ++rank) tasks.push_back(deep_task(where));
+    const Names errors = distributed::test::run_ranks(4, [&](World& ranks) {
+      Replicas replicas(ranks, mesh);
+      Trainer trainer(*tasks[static_cast<size_t>(ranks.rank())], sharded(small_config(), sharding), where, &replicas);
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, line);
+  }
+}
+
 // A loss scale that overflows at first, values that are clipped, 8 bits, two optimizers under one limit.
 TEST_P(ShardedTraining, NormsAndScalesAreOfTheWhole) {
   Config scaled = small_config(), cut = small_config(), muon = small_config();
@@ -229,9 +279,10 @@ TEST_P(ShardedTraining, EachHoldsStatesOfItsShardsAlone) {
   struct Held {
     double between, most;
   };
-  const auto held = [&](const std::string& sharding) {
+  const auto held = [&](const std::string& sharding, const std::string& mesh = {}) {
     uint64_t between = 0;
-    const RunsOfRanks how{.make = [&](DeviceContext& d) { return std::make_unique<LayersTask>(widths, d); },
+    const RunsOfRanks how{.mesh = mesh,
+                          .make = [&](DeviceContext& d) { return std::make_unique<LayersTask>(widths, d); },
                           .after =
                               [&](const Trainer&, Replicas* ranks) {
                                 (void)ranks->any(false);
@@ -255,6 +306,7 @@ TEST_P(ShardedTraining, EachHoldsStatesOfItsShardsAlone) {
     EXPECT_LE(found.most, small ? 16 : 1.05 * state) << stage;
     RecordProperty(stage, std::to_string(found.most));
   }
+  EXPECT_NEAR(held("zero1", "dp=2,fsdp=2").between, 4 + 8 / 2, 0.05 * 8) << "of pairs";
 }
 
 TEST_P(ShardedTraining, DevicesOfSeveralKindsHoldTheSameWeights) {

@@ -57,6 +57,7 @@ struct RunsOfRanks {
   int64_t width = 16;                    // of the small task
   std::string folder = {};               // of the run; empty: none
   bool resume = false;
+  std::string mesh = {};                                                  // of the ranks; empty: all along dp
   std::function<std::unique_ptr<Task>(DeviceContext& device)> make = {};  // another task
   std::function<void(const Trainer& trainer, Replicas* ranks)> after = {};
 };
@@ -91,7 +92,7 @@ inline std::vector<Ran> train_ranks(const Config& config, const std::vector<std:
   std::vector<Ran> ran(devices.size());
   distributed::test::all_ranks(static_cast<int>(devices.size()), [&](distributed::World& world) {
     const auto me = static_cast<size_t>(world.rank());
-    Replicas ranks(world);
+    Replicas ranks(world, how.mesh);
     ran[me] = train_one(*tasks[me], config, device(devices[me]), &ranks, how);
   });
   return ran;
