@@ -38,7 +38,10 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
       target.shape.str()));
 }
 
+// What is spread over more elements passes before: its gradient is summed over those, then over the ranks.
 NodePtr varied(const NodePtr& x, AxisMask along) {
+  if (x->op == &ops::expand_op && !x->has_value() && x->inputs[0]->tracks)
+    return make_node(ops::expand_op, {varied(x->inputs[0], along)}, x->attrs, x->shape, x->dtype);
   return make_node(ops::pvary_op, {x}, CollectiveAttrs(along).packed(), x->shape, x->dtype);
 }
 
