@@ -29,6 +29,10 @@ ExpertParallelMixture::ExpertParallelMixture(const MixtureOfExperts& whole, cons
   train(whole.training());
 }
 
+ExpertParallelMixture::ExpertParallelMixture(const MixtureOptions& options, const Linear& routes, const Tensor& first,
+                                             const Tensor& second, const distributed::AxisNames& axes)
+    : MixtureOfExperts(name, options, routes, first, second), axes_(axes) {}
+
 Tensor ExpertParallelMixture::forward(const Tensor& x) {
   return MixtureOfExperts::forward(distributed::pvary(x, axes_));
 }

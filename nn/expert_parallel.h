@@ -23,6 +23,9 @@ namespace heddle::nn {
 class ExpertParallelMixture : public MixtureOfExperts {
  public:
   ExpertParallelMixture(const MixtureOfExperts& whole, const distributed::AxisNames& axes);
+  // Of the rank's own parts of up and down, options.experts / n experts each. No program of ranks is needed yet.
+  ExpertParallelMixture(const MixtureOptions& options, const Linear& router, const Tensor& up, const Tensor& down,
+                        const distributed::AxisNames& axes);
   // x (..., width) varies along the axes from here on, and so does the result.
   Tensor forward(const Tensor& x) override;
 

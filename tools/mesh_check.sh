@@ -3,6 +3,7 @@
 # pipeline beside (p-1)/(m+p-1). Prints a line for each run; ends with 1 where losses differ by more than 1e-5 of
 # their size within 10 updates, or 1e-4 within all. Bubbles are measured, and mean something where each rank has a
 # processor to itself. Open MPI is needed.
+# Meshes with ep train a mixture of 8 experts with room for every token, beside one process that does.
 #   tools/mesh_check.sh [STEPS [DEVICE [MESH...]]]      100 opencl:0 and all meshes; BUILD: the build folder
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,22 +27,23 @@ train() {  # NAME RANKS OPTIONS...
 }
 losses() { sed -n '/"event":"step"/s/.*"loss":\([^,}]*\).*/\1/p' "$folder/$1.json"; }
 # The largest relative differences within 10 updates and within all, and whether they are too large.
-differences() {
-  paste <(losses alone) <(losses "$1") | awk '
+differences() {  # NAME BESIDE
+  paste <(losses "$2") <(losses "$1") | awk '
     { d = ($2 - $1) / $1; if (d < 0) d = -d; if (NR <= 10 && d > ten) ten = d; if (d > all) all = d }
     END { printf "%.1e within 10 updates, %.1e within %d", ten, all, NR; exit !(NR > 0 && ten <= 1e-5 && all <= 1e-4) }'
 }
 bubble() { sed -n '/"event":"done"/s/.*"bubble":\([^,}]*\).*/\1/p' "$folder/$1.json"; }
 
-train alone 1
 failed=0
 run() {  # MESH RANKS [SCHEDULE MICROBATCHES STAGES]
-  local mesh=$1 ranks=$2 schedule=${3:-} microbatches=${4:-} stages=${5:-} name options=()
+  local mesh=$1 ranks=$2 schedule=${3:-} microbatches=${4:-} stages=${5:-} name alone=alone options=() model=()
+  [[ "$mesh" != *ep=* ]] || { alone=experts model=(--experts 8 --set model.capacity_factor=8); }
+  [ -e "$folder/$alone.json" ] || train "$alone" 1 "${model[@]}"
   name=${mesh//[=,]/-}$schedule
   [ -z "$schedule" ] || options=(--pipeline "$schedule" --microbatches "$microbatches")
-  train "$name" "$ranks" --mesh "$mesh" "${options[@]}"
+  train "$name" "$ranks" --mesh "$mesh" "${options[@]}" "${model[@]}"
   local text
-  text=$(differences "$name") || failed=1
+  text=$(differences "$name" "$alone") || failed=1
   printf '%-18s %-12s %s' "$mesh" "$schedule" "$text"
   [ -z "$schedule" ] || awk -v b="$(bubble "$name")" -v p="$stages" -v m="$microbatches" \
     'BEGIN { printf "; bubble %.3f, (p-1)/(m+p-1) is %.3f", b, (p - 1) / (m + p - 1) }'
@@ -55,5 +57,7 @@ asked cp=2 && run cp=2 2
 if asked pp=2; then
   for schedule in gpipe 1f1b interleaved zb1p; do run pp=2 2 "$schedule" 8 2; done
 fi
+asked ep=4 && run ep=4 4
+asked dp=2,ep=2 && run dp=2,ep=2 4
 asked dp=2,tp=2,pp=2 && run dp=2,tp=2,pp=2 8 1f1b 4 2
 exit $failed

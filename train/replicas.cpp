@@ -17,6 +17,7 @@
 #include "heddle/distributed/errors.h"
 #include "heddle/distributed/mesh.h"
 #include "heddle/io/sha256.h"
+#include "heddle/train/batch_ranks.h"
 
 namespace heddle::train {
 namespace {
@@ -24,12 +25,12 @@ namespace {
 distributed::Mesh checked_mesh(const std::string& text, int ranks) {
   if (text.empty()) return distributed::Mesh({{"dp", ranks}}, ranks);
   const distributed::Mesh mesh = distributed::Mesh::parse(text, ranks);
-  constexpr std::array<std::string_view, 5> known = {"dp", "fsdp", "tp", "pp", "cp"};
+  constexpr std::array<std::string_view, 6> known = {"dp", "fsdp", "tp", "pp", "cp", "ep"};
   for (const distributed::MeshAxis& axis : mesh.axes()) {
     if (std::ranges::find(known, axis.name) == known.end())
       throw ValueError(
           fmt::format("[mesh] {}: the axis {} is not known to training; ranks share batches (dp), batches and states "
-                      "(fsdp), heads and widths (tp), blocks (pp) and positions (cp)",
+                      "(fsdp), heads and widths (tp), blocks (pp), positions (cp) and experts (ep)",
                       mesh.str(), axis.name));
     const bool alone = mesh.axes().size() == 1 || (mesh.axes().size() == 2 && mesh.axes().front().name == "dp");
     if (axis.name == "fsdp" && !(alone && mesh.axes().back().name == "fsdp"))
@@ -79,7 +80,7 @@ nn::CutPlace Replicas::along(std::string_view axis) const {
 }
 
 std::vector<int64_t> Replicas::shares_of(int64_t batch) const {
-  const int64_t ranks = along_data().ranks;
+  const int64_t ranks = batch_ranks(*this).ranks;
   if (batch < ranks)
     throw ValueError(fmt::format("[train] a batch of {} for {} ranks: each takes one example at least", batch, ranks));
   // The first `longer` parts have one more.
@@ -94,7 +95,7 @@ void Replicas::share(std::vector<int64_t> examples) { shares_ = std::move(exampl
 
 data::BatchPart Replicas::part_of(int64_t batch) const {
   const std::vector<int64_t> shares = shares_of(batch);
-  const auto place = shares.begin() + along_data().place;
+  const auto place = shares.begin() + batch_ranks(*this).place;
   return {.first = std::accumulate(shares.begin(), place, int64_t{0}), .size = *place};
 }
 

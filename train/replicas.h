@@ -3,7 +3,7 @@
 //
 // Purpose: what the trainer asks of the other ranks: sums, and decisions that all must take alike. Invariants: all
 // ranks make the same calls in the same order, and get the same bits. Errors: ValueError for a mesh that is not made of
-// the ranks that there are, or that has another axis than dp, fsdp, tp, pp and cp; those of distributed/errors.h.
+// the ranks that there are, or that has another axis than dp, fsdp, tp, pp, cp and ep; those of distributed/errors.h.
 // Thread safety: none, but waiting().
 #pragma once
 
@@ -46,7 +46,7 @@ class Replicas {
   const distributed::Mesh& grid() const { return mesh_; }
   distributed::World& world() const { return world_; }
 
-  // How many examples of a batch each rank along dp and fsdp takes: they differ by one at most, unless share() said
+  // How many examples of a batch ranks along dp, fsdp and ep take: they differ by one at most, unless share() said
   // otherwise. ValueError where there are fewer examples than such ranks.
   std::vector<int64_t> shares_of(int64_t batch) const;
   // Of batches of as many examples as these together, each of these ranks takes so many. All ranks say the same.

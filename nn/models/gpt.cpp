@@ -6,6 +6,7 @@
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/graph/checkpoint.h"
+#include "heddle/nn/models/gpt_mixture.h"
 #include "heddle/nn/models/parts.h"
 #include "heddle/nn/sizes.h"
 
@@ -28,15 +29,6 @@ Tensor embedding_table(int64_t rows, int64_t width, double stddev, const Paramet
 }
 
 double residual_stddev(const GptOptions& o) { return 0.02 / std::sqrt(2.0 * static_cast<double>(o.layers)); }
-
-MixtureOptions mixture_options(const GptOptions& o, const ParameterOptions& p) {
-  return {.experts = o.experts,
-          .top_k = o.top_k,
-          .capacity_factor = o.capacity_factor,
-          .activation = o.tanh_gelu ? Activation::gelu_tanh : Activation::gelu,
-          .device = p.device,
-          .generator = p.generator};
-}
 
 const GptOptions& checked(const GptOptions& o) {
   check_sizes("Gpt", {{"vocabulary", o.vocabulary}, {"context", o.context}, {"heads", o.heads}, {"width", o.width}});

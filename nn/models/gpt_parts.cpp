@@ -8,6 +8,7 @@
 #include "heddle/core/functions/nn/losses.h"
 #include "heddle/distributed/collectives.h"
 #include "heddle/nn/context_parallel.h"
+#include "heddle/nn/models/gpt_mixture.h"
 #include "heddle/nn/models/parts.h"
 #include "heddle/nn/tensor_parallel.h"
 
@@ -16,11 +17,18 @@ namespace {
 
 constexpr const char* tensor_axis = "tp";
 constexpr const char* position_axis = "cp";
+constexpr const char* expert_axis = "ep";
 
 const GptOptions& checked(const GptOptions& o, const GptPlace& place) {
   if (o.heads % place.tensor.ranks != 0)
     throw ValueError(fmt::format("[GptParts] {} ranks along tp do not divide {} heads", place.tensor.ranks, o.heads));
-  if (o.experts > 0) throw ValueError(fmt::format("[GptParts] {} experts: a mixture does not lie in parts", o.experts));
+  if (o.experts > 0 && place.experts.ranks == 1)
+    throw ValueError(fmt::format("[GptParts] {} experts lie on ranks along ep, and there are none", o.experts));
+  if (place.experts.ranks > 1 && o.experts % place.experts.ranks != 0)
+    throw ValueError(
+        fmt::format("[GptParts] {} ranks along ep do not divide {} experts", place.experts.ranks, o.experts));
+  if (place.experts.ranks > 1 && (place.tensor.ranks > 1 || place.positions.ranks > 1))
+    throw ValueError("[GptParts] experts in parts stand beside heads or positions in parts");
   if (place.positions.ranks > 1 && o.dropout > 0)
     throw ValueError(fmt::format("[GptParts] dropout is {} and cp={}: attention over positions in parts has none",
                                  o.dropout, place.positions.ranks));
@@ -72,11 +80,17 @@ GptBlockParts::GptBlockParts(const GptOptions& o, const GptPlace& place,
   const auto layer = [&](const std::string& name) { return Linear(part(name + ".weight"), part(name + ".bias")); };
   c_attn_ = layer("attn.c_attn");
   attn_proj_ = layer("attn.c_proj");
-  c_fc_ = layer("mlp.c_fc");
-  mlp_proj_ = layer("mlp.c_proj");
   add("ln_1", ln_1_);
   add("attn", group("Attention", std::pair("c_attn", *c_attn_), std::pair("c_proj", *attn_proj_)));
   add("ln_2", ln_2_);
+  if (o.experts > 0) {
+    mixture_ = std::make_shared<ExpertParallelMixture>(mixture_options(o), Linear(part("mlp.router.weight")),
+                                                       part("mlp.up"), part("mlp.down"), expert_axis);
+    add("mlp", *mixture_);
+    return;
+  }
+  c_fc_ = layer("mlp.c_fc");
+  mlp_proj_ = layer("mlp.c_proj");
   add("mlp", group("Mlp", std::pair("c_fc", *c_fc_), std::pair("c_proj", *mlp_proj_)));
 }
 
@@ -111,6 +125,7 @@ Tensor GptBlockParts::attended(const Tensor& x) {
 }
 
 Tensor GptBlockParts::grown(const Tensor& x) {
+  if (mixture_) return (*mixture_)(ln_2_(x));
   const Tensor inner = linear(ln_2_(x), typed(c_fc_->weight), typed(c_fc_->bias));
   return row_product(tanh_gelu_ ? gelu_tanh(inner) : gelu(inner), *mlp_proj_);
 }
@@ -129,7 +144,7 @@ GptParts::GptParts(const Gpt& whole, GptPlace place)
   for (const auto& [name, value] : whole.named_parameters()) values.emplace(name, value);
   const auto part = [&](const std::string& name) {
     const Tensor& value = values.at(name);
-    return part_of(value, cut_of(name), place_.tensor, value.device());
+    return part_of(value, cut_of(name), cut_place(), value.device());
   };
   const auto table = [&](const char* name, Tensor& weight) {
     Parts parts("Embedding");
@@ -151,10 +166,16 @@ GptParts::GptParts(const Gpt& whole, GptPlace place)
   add("ln_f", ln_f_);
 }
 
+ParameterCut GptParts::cut_of(const std::string& name) const {
+  if (place_.experts.ranks == 1) return gpt_cut(name, place_.vocabulary_in_parts);
+  return name.ends_with("mlp.up") || name.ends_with("mlp.down") ? ParameterCut{.axis = 0} : ParameterCut{};
+}
+
 const Tensor& GptParts::typed_table() { return typed_part(wte_, place_.vocabulary_in_parts); }
 
-// Tokens (B, T) as the rank's positions, which vary.
+// Tokens (B, T) as the rank's positions, which vary; so do the sequences of ranks with other ones.
 Tensor GptParts::own_positions(const Tensor& tokens) const {
+  if (!place_.batch_axes.empty()) return distributed::pvary(tokens, place_.batch_axes);
   const auto [ranks, place] = place_.positions;
   if (ranks == 1) return tokens;
   if (tokens.dim(1) % ranks != 0)
@@ -195,6 +216,7 @@ Tensor GptParts::loss(const Tensor& x, const Tensor& targets, double smoothing) 
     options.label_smoothing = smoothing;
     loss = smoothing > 0 ? cross_entropy(rows, classes, options) : cross_entropy(rows, classes);
   }
+  if (!place_.batch_axes.empty()) return distributed::pmean(loss, place_.batch_axes);
   return place_.positions.ranks > 1 ? distributed::pmean(loss, position_axis) : loss;
 }
 

@@ -6,21 +6,24 @@
 // Purpose: the same numbers as the whole model's, for functions that every rank runs (distributed/shard_map.h). Along
 // the axis "tp" a rank has some heads of each attention and some columns and rows of each MLP, behind which results are
 // summed (nn/tensor_parallel.h; Shoeybi et al. 2019, "Megatron-LM"), and of the vocabulary its tokens where that is
-// asked for. Along "cp" it has some positions of each sequence (nn/context_parallel.h). Of the blocks it has stretches;
-// the token table, which the first stage reads and the last one multiplies by, is on both. Invariants: parameters have
-// the names of Gpt's and are parts of its values (cut_of()); nothing is sent where an axis has one rank, and no program
-// of ranks is needed then. Errors: ValueError for heads that the ranks do not divide, for experts and for dropout along
-// "cp"; AxisError outside of a program of ranks. Thread safety: none.
+// asked for. Along "cp" it has some positions of each sequence (nn/context_parallel.h). Along "ep" it has some experts
+// of each mixture and sequences of its own (nn/expert_parallel.h). Of the blocks it has stretches; the token table,
+// which the first stage reads and the last one multiplies by, is on both. Invariants: parameters have the names of
+// Gpt's and are parts of its values (cut_of()); nothing is sent where an axis has one rank, and no program of ranks is
+// needed then. Errors: ValueError for heads and experts that the ranks do not divide, for experts along another axis
+// than "ep" and for dropout along "cp"; AxisError outside of a program of ranks. Thread safety: none.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "heddle/core/functions/random/generator.h"
+#include "heddle/nn/expert_parallel.h"
 #include "heddle/nn/layers.h"
 #include "heddle/nn/models/gpt.h"
 #include "heddle/nn/norm.h"
@@ -32,8 +35,11 @@ namespace heddle::nn {
 using BlockRange = std::pair<int64_t, int64_t>;
 
 struct GptPlace {
-  CutPlace tensor = {};              // along "tp"
-  CutPlace positions = {};           // along "cp"
+  CutPlace tensor = {};     // along "tp"
+  CutPlace positions = {};  // along "cp"
+  CutPlace experts = {};    // along "ep"
+  // Along which ranks have other tokens: "ep" and, beside it, "dp". Losses are means over them then.
+  std::vector<std::string> batch_axes = {};
   bool vocabulary_in_parts = false;  // whose tokens the ranks along "tp" divide then
   std::vector<BlockRange> blocks = {};
   bool embeds = true, projects = true;  // has the tables that tokens begin with; the last norm and the projection
@@ -62,7 +68,9 @@ class GptBlockParts : public Module {
   bool tanh_gelu_;
   Generator own_;  // of masks of the rank's heads
   LayerNorm ln_1_, ln_2_;
-  std::optional<Linear> c_attn_, attn_proj_, c_fc_, mlp_proj_;
+  std::optional<Linear> c_attn_, attn_proj_;
+  std::optional<Linear> c_fc_, mlp_proj_;           // these, or
+  std::shared_ptr<ExpertParallelMixture> mixture_;  // where there are experts
 };
 
 class GptParts : public Module {
@@ -79,7 +87,9 @@ class GptParts : public Module {
   // loss() of all blocks, of a rank that has them.
   Tensor whole_loss(const Tensor& tokens, const Tensor& targets, double smoothing = 0);
 
-  ParameterCut cut_of(const std::string& name) const { return gpt_cut(name, place_.vocabulary_in_parts); }
+  ParameterCut cut_of(const std::string& name) const;
+  // Whose part the rank has of what is cut.
+  const CutPlace& cut_place() const { return place_.experts.ranks > 1 ? place_.experts : place_.tensor; }
   const GptPlace& place() const { return place_; }
 
  private:

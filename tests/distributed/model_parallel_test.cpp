@@ -57,6 +57,13 @@ class ModelParallel : public testing::Test {
     return c;
   }
 
+  Config with_experts(int64_t experts) const {
+    Config c = config();
+    c.model["experts"] = Integer{experts};
+    c.model["capacity_factor"] = Number{8};
+    return c;
+  }
+
   struct Run {
     std::string mesh = {};
     int ranks = 1;
@@ -138,6 +145,28 @@ TEST_F(ModelParallel, HeadsAndWidthsTrainAsOneProcess) {
 }
 
 TEST_F(ModelParallel, PositionsTrainAsOneProcess) { expect_as_alone(config(), {.mesh = "cp=2", .ranks = 2}); }
+
+// Row 13 of the scale-out issue, with room for every token.
+TEST_F(ModelParallel, ExpertsTrainAsOneProcess) {
+  const Config c = with_experts(8);
+  expect_as_alone(c, {.mesh = "ep=4", .ranks = 4});
+  expect_as_alone(c, {.mesh = "dp=2,ep=2", .ranks = 4});
+}
+
+// A checkpoint is one file of all experts, and a rank's file is read by one process and by another mesh.
+TEST_F(ModelParallel, AnyMeshGoesOnWithExperts) {
+  Config c = with_experts(4);
+  const Ran through = run(c, {}).front();
+  c.training.limit_steps = 4;
+  const std::string path = folder_ / "run";
+  (void)run(c, {.mesh = "ep=4", .ranks = 4, .folder = path});
+  c.training.limit_steps = 7;
+  const std::vector<Ran> second = run(c, {.mesh = "dp=2,ep=2", .ranks = 4, .folder = path, .resume = true});
+  expect_near(second.front().losses, {through.losses.begin() + 4, through.losses.begin() + 7}, 1e-5);
+  c.training.limit_steps = 0;
+  const Ran last = run(c, {.folder = path, .resume = true}).front();
+  expect_near(last.losses, {through.losses.begin() + 7, through.losses.end()}, 1e-5);
+}
 
 TEST_F(ModelParallel, StagesTrainAsOneProcess) {
   for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zb1p"}) {
@@ -239,7 +268,16 @@ TEST_F(ModelParallel, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_EQ(refusal(c, {.mesh = "pp=5", .ranks = 5}), "[mesh] pp=5: 4 blocks are too few for 5 stages");
   c.model["experts"] = Integer{2};
   EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
-            "[mesh] tp=2: a mixture of experts does not lie in parts yet, and --set model.experts is 2");
+            "[mesh] tp=2: the 2 experts of a mixture lie on ranks along ep alone");
+  EXPECT_EQ(refusal(c, {.mesh = "ep=4", .ranks = 4}), "[mesh] ep=4: 4 ranks along ep do not divide 2 experts");
+  EXPECT_EQ(refusal(c, {.mesh = "ep=2,tp=2", .ranks = 4}),
+            "[mesh] ep=2,tp=2: ranks along ep go with ranks along dp alone yet");
+  c.training.batch = 9;
+  EXPECT_EQ(refusal(c, {.mesh = "ep=2", .ranks = 2}),
+            "[mesh] ep=2: the 2 ranks along dp and ep take as many examples each, and do not divide --batch 9");
+  c = config();
+  EXPECT_EQ(refusal(c, {.mesh = "ep=2", .ranks = 2}),
+            "[mesh] ep=2: there are no experts for ranks along ep; --experts 8 makes some");
   c = config();
   c.training.sharding = "zero2";
   EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),

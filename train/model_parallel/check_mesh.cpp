@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "heddle/core/base/error.h"
+#include "heddle/train/batch_ranks.h"
 #include "heddle/train/model_parallel/stages.h"
 
 namespace heddle::train {
@@ -10,6 +11,19 @@ namespace {
 
 [[noreturn]] void refuse(const Replicas& replicas, const std::string& what) {
   throw ValueError(fmt::format("[mesh] {}: {}", replicas.mesh(), what));
+}
+
+void check_experts(const Config& c, const Replicas& replicas, int64_t experts) {
+  const int64_t ranks = replicas.along("ep").ranks, batches = batch_ranks(replicas).ranks;
+  if (ranks == 1 && experts == 0) return;
+  if (ranks == 1) refuse(replicas, fmt::format("the {} experts of a mixture lie on ranks along ep alone", experts));
+  if (experts == 0) refuse(replicas, "there are no experts for ranks along ep; --experts 8 makes some");
+  if (batches < replicas.size()) refuse(replicas, "ranks along ep go with ranks along dp alone yet");
+  if (experts % ranks != 0) refuse(replicas, fmt::format("{} ranks along ep do not divide {} experts", ranks, experts));
+  if (c.training.batch % batches != 0)
+    refuse(replicas,
+           fmt::format("the {} ranks along dp and ep take as many examples each, and do not divide --batch {}", batches,
+                       c.training.batch));
 }
 
 void check_sizes(const Config& c, const Replicas& replicas, const nn::GptOptions& model) {
@@ -21,9 +35,7 @@ void check_sizes(const Config& c, const Replicas& replicas, const nn::GptOptions
   if (positions > 1 && model.dropout > 0)
     refuse(replicas, fmt::format("attention over positions in parts has no dropout, and --set model.dropout is {}",
                                  model.dropout));
-  if (model.experts > 0)
-    refuse(replicas,
-           fmt::format("a mixture of experts does not lie in parts yet, and --set model.experts is {}", model.experts));
+  check_experts(c, replicas, model.experts);
   (void)stages_of(c, replicas.along("pp"), model.layers);
 }
 

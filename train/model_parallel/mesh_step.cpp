@@ -35,17 +35,17 @@ Wishes MeshStep::submit(const std::vector<Tensor>& batch, const Wishes& mine, co
   return all;
 }
 
-// Gradients of the parameters that have one, and the loss.
+// Gradients of the parameters that have one, and what is averaged besides.
 std::vector<float> MeshStep::gradients_of(const std::vector<Tensor>& batch) {
   std::optional<MemoryBudget> budget;
   if (memory_budget_ > 0) budget.emplace(memory_budget_);
   Tensor list;
   if (model_.in_stages()) {
-    list = packed(model_.differentiate(batch));
+    list = packed({model_.differentiate(batch)});
     eval({list});
   } else {
     MeshScope scope(model_.links());
-    list = packed(parts_.gradients(batch).front());
+    list = packed(parts_.gradients(batch));
     eval({list});
     scope.finish();
   }
@@ -53,7 +53,7 @@ std::vector<float> MeshStep::gradients_of(const std::vector<Tensor>& batch) {
   return floats_of(list);
 }
 
-Tensor MeshStep::packed(const Tensor& loss) {
+Tensor MeshStep::packed(const std::vector<Tensor>& averages) {
   const NoGradScope no_grad;
   places_.clear();
   size_t at = 0;
@@ -67,7 +67,8 @@ Tensor MeshStep::packed(const Tensor& loss) {
     at += count;
     all.push_back(flat(gradient));
   }
-  all.push_back(flat(loss));
+  averages_ = averages.size();
+  for (const Tensor& x : averages) all.push_back(flat(x));
   return concat(all, 0);
 }
 
@@ -109,7 +110,8 @@ Wishes MeshStep::agree(const Wishes& mine) {
 }
 
 void MeshStep::record_update(const Tensor& list) {
-  Tensor loss, norm;
+  std::vector<Tensor> averages;
+  Tensor norm;
   {
     const NoGradScope no_grad;
     ListReader reader(list);
@@ -118,10 +120,10 @@ void MeshStep::record_update(const Tensor& list) {
       Tensor parameter = parameters[place.parameter];
       parameter.set_grad(reader.next(parameter.shape(), parameter.dtype()));
     }
-    loss = reader.next(Shape(), DType::f32);
+    for (size_t i = 0; i < averages_; ++i) averages.push_back(reader.next(Shape(), DType::f32));
     norm = reader.next(Shape(), DType::f32);
   }
-  parts_.update({loss}, 0, takes_norm_ ? norm : Tensor());
+  parts_.update(averages, 0, takes_norm_ ? norm : Tensor());
 }
 
 }  // namespace heddle::train

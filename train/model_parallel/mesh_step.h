@@ -39,7 +39,7 @@ class MeshStep {
     size_t parameter, begin, count;  // of the list
   };
   std::vector<float> gradients_of(const std::vector<Tensor>& batch);
-  Tensor packed(const Tensor& loss);
+  Tensor packed(const std::vector<Tensor>& averages);
   void add_over_data(std::vector<float>& list);
   void add_tied(std::vector<float>& list);
   double norm_of(const std::vector<float>& list);
@@ -53,6 +53,7 @@ class MeshStep {
   const double clip_value_;
   const uint64_t memory_budget_;
   std::vector<Place> places_;
+  size_t averages_ = 1;  // numbers behind the gradients: the loss, figures of the step
   std::function<void(const Tensor& list)> compiled_update_;
 };
 

@@ -16,12 +16,23 @@
 namespace heddle::train {
 namespace {
 
+// Experts need tokens of other ranks, so gradients are sums over all of them within the program; elsewhere each rank
+// along dp has a program of its own.
+std::vector<std::string> axes_of_batches(const Replicas& replicas) {
+  if (replicas.along("ep").ranks == 1) return {};
+  std::vector<std::string> names{"ep"};
+  if (replicas.along("dp").ranks > 1) names.insert(names.begin(), "dp");
+  return names;
+}
+
 nn::GptPlace place_in(const nn::GptOptions& o, const Config& c, const Replicas& replicas, const Stages& stages) {
   const nn::CutPlace tensor = replicas.along("tp");
   const int64_t last = stages.place_of(stages.chunks - 1);
   return {
       .tensor = tensor,
       .positions = replicas.along("cp"),
+      .experts = replicas.along("ep"),
+      .batch_axes = axes_of_batches(replicas),
       .vocabulary_in_parts = tensor.ranks > 1 && o.vocabulary % tensor.ranks == 0 && c.training.label_smoothing == 0,
       .blocks = stages.own(),
       .embeds = stages.stage.place == 0,
@@ -70,7 +81,8 @@ PartedModel::PartedModel(const nn::Gpt& whole, const Config& c, Replicas& replic
       parts_(whole, place_in(options_, c, replicas, stages_)),
       links_(replicas.world(), replicas.grid()),
       model_(replicas.world().group(replicas.grid(), axes_but_data(replicas.grid()))),
-      data_(replicas.world().group(replicas.grid(), axis(replicas.grid(), "dp"))),
+      data_(replicas.world().group(replicas.grid(), parts_.place().batch_axes.empty() ? axis(replicas.grid(), "dp")
+                                                                                      : std::vector<std::string>())),
       stage_group_(replicas.world().group(replicas.grid(), axis(replicas.grid(), "pp"))),
       tied_(replicas.world().group("ends of stages", ends_of_stages(replicas.grid(), in_stages()))) {
   std::map<std::string, size_t> numbers;
@@ -87,7 +99,7 @@ PartedModel::PartedModel(const nn::Gpt& whole, const Config& c, Replicas& replic
 
 bool PartedModel::counts(size_t n) const {
   const PartedParameter& parameter = all_[own_[n]];
-  const bool once_of_tensor = !parameter.cut.whole() || parts_.place().tensor.place == 0;
+  const bool once_of_tensor = !parameter.cut.whole() || parts_.cut_place().place == 0;
   const bool once_of_stages = !is_tied(n) || stages_.stage.place == 0;
   return once_of_tensor && once_of_stages && parts_.place().positions.place == 0;
 }

@@ -1,10 +1,11 @@
 // PartedModel: one rank's part of a Gpt that the ranks of a mesh train together, and how a batch goes through all
 // parts.
 //
-// Purpose: what --mesh dp=2,tp=2,pp=2 makes of a model: heads and widths along tp, blocks along pp, positions along cp;
-// ranks along dp have the same parts. Each rank's parameters are leaves that an optimizer takes as they are. Gradients
-// are those of the rank's part of the batch: sums over tp and cp follow from the types of values
-// (core/graph/mesh_scope.h), those over pp from the pipeline, those over dp are the caller's (mesh_step.h).
+// Purpose: what --mesh dp=2,tp=2,pp=2 makes of a model: heads and widths along tp, blocks along pp, positions along
+// cp, experts along ep; ranks along dp have the same parts. Each rank's parameters are leaves that an optimizer takes
+// as they are. Gradients are those of the rank's part of the batch: sums over tp, cp and ep, and beside ep over dp,
+// follow from the types of values (core/graph/mesh_scope.h), those over pp from the pipeline, others over dp are the
+// caller's (mesh_step.h).
 // Invariants: every rank of the mesh makes the same calls; values are the whole model's up to rounding. Errors:
 // ValueError for a mesh that the model's sizes do not fit, naming both, and for options that do not go with it; those
 // of distributed/errors.h. Thread safety: none.
@@ -53,7 +54,7 @@ class PartedModel {
   bool is_tied(size_t n) const { return in_stages() && all_[own_[n]].name == "wte.weight"; }
 
   // Ranks that have the parts of one model; of those, the two stages that have the token table (else this rank alone);
-  // those that have the same part, each for its part of the batch.
+  // those over whose gradients of the same part the caller takes the mean.
   distributed::Group& group() { return model_; }
   distributed::Group& tied() { return tied_; }
   distributed::Group& data() { return data_; }

@@ -21,6 +21,10 @@ PartedTask::PartedTask(std::unique_ptr<LanguageModel> whole, const Config& confi
   (void)whole_->take_model();
 }
 
+Tensor PartedTask::loss(const std::vector<Tensor>& batch) {
+  return whole_->with_routers([&] { return parted_.loss(batch, whole_->label_smoothing()); });
+}
+
 Evaluation PartedTask::evaluate(int64_t limit) {
   return whole_->evaluate_by(limit, [this](const std::vector<Tensor>& batch) { return parted_.evaluate(batch); });
 }

@@ -27,7 +27,9 @@ class PartedTask final : public Task {
   nn::Module& model() override { return parted_.module(); }
   PartedModel* parted() override { return &parted_; }
   const TrainingData& training() const override { return whole_->training(); }
-  Tensor loss(const std::vector<Tensor>& batch) override { return parted_.loss(batch, whole_->label_smoothing()); }
+  Tensor loss(const std::vector<Tensor>& batch) override;
+  std::vector<std::string> names_of_step() const override { return whole_->names_of_step(); }
+  std::vector<Tensor> take_figures_of_step() override { return whole_->take_figures_of_step(); }
   Evaluation evaluate(int64_t limit) override;
   Generated generate() override;
   Metadata metadata() const override { return whole_->metadata(); }

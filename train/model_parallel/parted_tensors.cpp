@@ -41,12 +41,12 @@ std::optional<Numbered> numbered(const std::string& name) {
 
 }  // namespace
 
-// A tensor, and who has a part of it: the first rank of the group for each place along tp.
+// A tensor, and who has a part of it: the first rank of the group for each place along the axis that cuts it.
 struct PartedTensors::Entry {
   std::string name;  // in files
   DType dtype = DType::f32;
   Shape part;
-  std::map<int64_t, size_t> owners;  // by place along tp: place in the group
+  std::map<int64_t, size_t> owners;  // by place along that axis: place in the group
 };
 
 const PartedParameter* PartedTensors::parameter_of(const std::string& name) const {
@@ -60,7 +60,7 @@ const PartedParameter* PartedTensors::parameter_of(const std::string& name) cons
 // A state that has not the parameter's shape (a count of steps) is whole.
 nn::ParameterCut PartedTensors::cut_of(const std::string& name, const Shape& part) const {
   const PartedParameter* parameter = parameter_of(name);
-  const int64_t ranks = model_.module().place().tensor.ranks;
+  const int64_t ranks = model_.module().cut_place().ranks;
   if (parameter == nullptr || ranks == 1 || nn::shape_of_part(parameter->whole, parameter->cut, ranks) != part)
     return {};
   return parameter->cut;
@@ -83,7 +83,7 @@ std::vector<uint8_t> PartedTensors::gather(const std::vector<uint8_t>& mine, con
 // What each has travels as lines "name dtype place sizes".
 std::vector<PartedTensors::Entry> PartedTensors::entries_of_all(const TensorMap& own) {
   std::string text;
-  const int64_t place = model_.module().place().tensor.place;
+  const int64_t place = model_.module().cut_place().place;
   for (const auto& [name, tensor] : own) {
     std::vector<int64_t> dims;
     for (int axis = 0; axis < tensor.rank(); ++axis) dims.push_back(tensor.dim(axis));
@@ -124,10 +124,10 @@ void PartedTensors::each(const TensorMap& own, const See& see) {
   for (const auto& [name, tensor] : own) mine.emplace(global_name(name), tensor);
   for (const Entry& entry : entries_of_all(own)) {
     const nn::ParameterCut cut = cut_of(entry.name, entry.part);
-    const int64_t ranks = model_.module().place().tensor.ranks;
+    const int64_t ranks = model_.module().cut_place().ranks;
     const auto part_bytes = static_cast<size_t>(entry.part.numel()) * size_of(entry.dtype);
     std::vector<int64_t> sizes(static_cast<size_t>(model_.group().size()), 0);
-    std::map<size_t, int64_t> places;  // by place in the group: along tp
+    std::map<size_t, int64_t> places;  // by place in the group: along that axis
     for (const auto& [place, owner] : entry.owners) {
       if (cut.whole() && !places.empty()) break;
       sizes[owner] = static_cast<int64_t>(part_bytes);
@@ -166,7 +166,7 @@ TensorMap PartedTensors::joined_weights() {
 
 TensorMap PartedTensors::own_of(const TensorMap& whole) {
   TensorMap own;
-  const nn::CutPlace& at = model_.module().place().tensor;
+  const nn::CutPlace& at = model_.module().cut_place();
   const std::vector<size_t>& mine = model_.own();
   for (const auto& [name, tensor] : whole) {
     const PartedParameter* parameter = parameter_of(name);

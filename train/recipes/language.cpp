@@ -132,9 +132,13 @@ Tensor LanguageModel::loss_of(const std::vector<Tensor>& batch, double smoothing
 }
 
 Tensor LanguageModel::loss(const std::vector<Tensor>& batch) {
-  if (!routes_) return loss_of(batch, label_smoothing_);
+  return with_routers([&] { return loss_of(batch, label_smoothing_); });
+}
+
+Tensor LanguageModel::with_routers(const Callable<Tensor()>& own) {
+  if (!routes_) return own();
   const nn::RoutingScope routing;
-  const Tensor loss = loss_of(batch, label_smoothing_);
+  const Tensor loss = own();
   figures_of_step_ = {routing.balance().detach() / static_cast<double>(routing.count()), routing.dropped().detach()};
   return loss + routing.balance() * router_.balance + routing.z() * router_.z;
 }

@@ -56,6 +56,8 @@ class LanguageModel final : public Task {
   // evaluate() and generate() by another's losses, means over a batch's tokens, and by another model of this form.
   Evaluation evaluate_by(int64_t limit, const Callable<double(const std::vector<Tensor>& batch)>& loss);
   Generated generate_by(const nn::LanguageModel& model);
+  // `own`, and what the routers of the mixtures that it calls add to it.
+  Tensor with_routers(const Callable<Tensor()>& own);
   const std::string& description() const { return description_; }
   double label_smoothing() const { return label_smoothing_; }
 
