@@ -19,6 +19,8 @@ constexpr size_t most_at_once = 256;  // far below the numbers that tags tell ap
 // How long an answer is polled for without a pause: the others, or the device, may need this processor. Then pauses are
 // a part of the time that was waited, so that what they add to it is little, and polling takes little of the processor.
 constexpr double spinning_seconds = 30e-6, least_pause = 10e-6, most_pause = 500e-6, part_of_wait = 1.0 / 8;
+// In which the threads of all ranks that are left answer, which nothing holds up.
+constexpr double agreeing_seconds = 20;
 // A message that was handed over may need a last push by its sender, who waits for nothing any more.
 constexpr auto idle_pause = 20ms;
 
@@ -77,8 +79,7 @@ bool CommunicationThread::open_transport(const std::function<std::unique_ptr<Tra
   std::exception_ptr failure;
   try {
     transport_ = open();
-    rank_ = transport_->rank();
-    size_ = transport_->size();
+    first_life_ = life_ = {.generation = 0, .rank = transport_->rank(), .size = transport_->size()};
     name_ = transport_->name();
   } catch (...) {
     failure = std::current_exception();
@@ -109,6 +110,12 @@ bool CommunicationThread::take_new() {
   std::unique_lock lock(mutex_);
   while (running_.empty() && waiting_.empty() && submitted_.empty()) {
     if (given_up_) break_world("this rank gave up");
+    if (to_be_mended()) {
+      lock.unlock();
+      mend();
+      lock.lock();
+      continue;
+    }
     if (stopping_) return false;
     changed_.wait_for(lock, idle_pause);
     push();
@@ -124,7 +131,7 @@ void CommunicationThread::push() {
   try {
     transport_->push();
   } catch (const std::exception& error) {
-    break_world(error.what());
+    break_world(error.what(), true);
   }
 }
 
@@ -138,13 +145,15 @@ void CommunicationThread::start(Request request) {
   }
   const std::shared_ptr<TicketState> ticket = request.ticket;
   const std::string place = request.call.place();
+  if (request.generation != life_.generation)
+    return ticket->end({FailureKind::communication, fmt::format("{}: the world has lost ranks since", place)});
   if (broken_.empty()) {
     try {
       running_.push_back(
           std::make_unique<RunningCall>(std::move(request), *transport_, std::move(scratch), options_.piece_bytes));
       return;
     } catch (const std::exception& error) {
-      break_world(fmt::format("{}: {}", place, error.what()));
+      break_world(fmt::format("{}: {}", place, error.what()), true);
     }
   }
   ticket->end({FailureKind::communication, fmt::format("{}: the world is broken: {}", place, broken_)});
@@ -168,15 +177,16 @@ void CommunicationThread::advance(RunningCall& call, bool& any) {
     if (call.done()) return finish(call, {});
     check_limit(call);
   } catch (const std::exception& error) {
-    break_world(error.what());
-    finish(call, failure_of(error));
+    const Failure failure = failure_of(error);
+    break_world(error.what(), failure.kind == FailureKind::communication);
+    finish(call, failure);
   }
 }
 
 void CommunicationThread::check_limit(const RunningCall& call) const {
   if (call.idle_seconds() < options_.limit_seconds) return;
   const Call& what = call.request().call;
-  throw CommunicationTimeout(fmt::format("{}: rank {} waited {:g} s for {}: {}", what.place(), rank_,
+  throw CommunicationTimeout(fmt::format("{}: rank {} waited {:g} s for {}: {}", what.place(), life_.rank,
                                          options_.limit_seconds, what.str(), call.missing()));
 }
 
@@ -186,8 +196,52 @@ void CommunicationThread::finish(RunningCall& call, Failure failure) {
   call.end(std::move(failure));
 }
 
-void CommunicationThread::break_world(const std::string& why) {
-  if (broken_.empty()) broken_ = why;
+void CommunicationThread::break_world(const std::string& why, bool of_transport) {
+  if (!broken_.empty()) return;
+  broken_ = why;
+  of_transport_ = of_transport;
+  if (options_.survives) withdraw();
+}
+
+// Before any call under way ends: then what it reads and writes is its maker's again.
+void CommunicationThread::withdraw() {
+  try {
+    transport_->withdraw();
+  } catch (const std::exception& error) {
+    unwithdrawn_ = error.what();
+  }
+}
+
+void CommunicationThread::mend() {
+  std::string failure = unwithdrawn_;
+  try {
+    if (!failure.empty())
+      (void)transport_->agree(false, agreeing_seconds);
+    else if (transport_->agree(of_transport_, agreeing_seconds))
+      transport_->shrink();
+    else
+      failure = fmt::format("the run ends with a rank that failed by itself ({})", broken_);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  const std::lock_guard lock(mutex_);
+  unmendable_ = failure;
+  hopeless_ = !failure.empty();
+  if (!hopeless_) {
+    life_ = {.generation = life_.generation + 1, .rank = transport_->rank(), .size = transport_->size()};
+    broken_.clear();
+    scratches_.clear();
+  }
+  changed_.notify_all();
+}
+
+WorldLife CommunicationThread::renewed(uint64_t generation) {
+  if (!options_.survives) throw CommunicationError("[world] it does not go on without a rank");
+  std::unique_lock lock(mutex_);
+  const auto limit = std::chrono::duration<double>(2 * agreeing_seconds);
+  changed_.wait_for(lock, limit, [&] { return life_.generation > generation || !unmendable_.empty(); });
+  if (life_.generation > generation) return life_;
+  throw CommunicationError(fmt::format("[world] {}", unmendable_.empty() ? "no rank was lost" : unmendable_));
 }
 
 }  // namespace heddle::distributed

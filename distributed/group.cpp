@@ -53,6 +53,7 @@ Ticket Group::State::hand_over(Call call, const Buffers& buffers, Members who) {
                   .members = std::move(who),
                   .buffers = buffers,
                   .group_number = number,
+                  .generation = generation,
                   .ticket = std::make_shared<TicketState>()};
   Ticket ticket(request.ticket);
   thread->submit(std::move(request));

@@ -18,6 +18,7 @@ struct Group::State {
   Members members;
   int number = 0;                               // the same on all ranks
   uint64_t hash = 0;                            // of the name and the ranks
+  uint64_t generation = 0;                      // of the world
   std::shared_ptr<CommunicationThread> thread;  // none: a world of one
 
   std::mutex mutex;

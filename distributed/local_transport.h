@@ -20,6 +20,9 @@ class LocalWorld {
 
   // Once for each rank.
   std::unique_ptr<Transport> transport(int rank) const;
+  // As if the process of that rank, of those at first, had been killed: its calls fail, those of others that wait for
+  // it, and no others.
+  void lose(int rank) const;
 
  private:
   struct Mail;

@@ -34,6 +34,15 @@ std::string find_all(void* library, MpiFunctions<Handle>& f) {
   return lacking;
 }
 
+template <class Handle>
+std::string find_recovery_in(void* library, MpiFunctions<Handle>& f) {
+  std::string lacking;
+  find(library, "MPIX_Comm_revoke", f.comm_revoke, lacking);
+  find(library, "MPIX_Comm_shrink", f.comm_shrink, lacking);
+  find(library, "MPIX_Comm_iagree", f.comm_iagree, lacking);
+  return lacking;
+}
+
 constexpr const char* open_mpi_world = "ompi_mpi_comm_world";
 
 }  // namespace
@@ -58,5 +67,10 @@ std::string find_functions(void* library, MpiFunctions<int>& functions) {
   functions.tag_limit_key = 0x64400001;
   return find_all(library, functions);
 }
+
+std::string find_recovery(void* library, MpiFunctions<void*>& functions) {
+  return find_recovery_in(library, functions);
+}
+std::string find_recovery(void* library, MpiFunctions<int>& functions) { return find_recovery_in(library, functions); }
 
 }  // namespace heddle::distributed

@@ -2,7 +2,9 @@
 //
 // Purpose: no header of MPI is needed, and a program starts without one. Two families of libraries differ in what a
 // handle is: Open MPI's are pointers to objects of the library, those of MPICH and of what follows its binary interface
-// (Intel MPI, MVAPICH) are numbers. Thread safety: plain value.
+// (Intel MPI, MVAPICH) are numbers. Some libraries can go on without processes that were lost (ULFM, User Level Failure
+// Mitigation; Bland et al. 2013, "Post-failure recovery of MPI communication capability"), by calls that begin with
+// MPIX. Thread safety: plain value.
 #pragma once
 
 #include <string>
@@ -26,6 +28,10 @@ struct MpiFunctions {
   int (*iprobe)(int, int, Handle, int*, void*);
   int (*error_string)(int, char*, int*);
   int (*get_library_version)(char*, int*);
+  // Of ULFM; null before find_recovery().
+  int (*comm_revoke)(Handle) = nullptr;
+  int (*comm_shrink)(Handle, Handle*) = nullptr;
+  int (*comm_iagree)(Handle, int*, Handle*) = nullptr;
 
   Handle world{}, byte{}, errors_return{};
   void* status_ignore = nullptr;
@@ -35,6 +41,9 @@ struct MpiFunctions {
 // Empty where the library lacks nothing; else the name of what it lacks.
 std::string find_functions(void* library, MpiFunctions<void*>& functions);
 std::string find_functions(void* library, MpiFunctions<int>& functions);
+// The same of ULFM's.
+std::string find_recovery(void* library, MpiFunctions<void*>& functions);
+std::string find_recovery(void* library, MpiFunctions<int>& functions);
 
 // Whether its handles are pointers.
 bool is_open_mpi(void* library);

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/seconds_since.h"
 #include "heddle/core/base/system/library.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/distributed/errors.h"
@@ -18,12 +21,17 @@
 namespace heddle::distributed {
 namespace {
 
-constexpr int funneled = 1;  // MPI_THREAD_FUNNELED: the thread that starts it makes all calls
+constexpr int funneled = 1;         // MPI_THREAD_FUNNELED: the thread that starts it makes all calls
+constexpr int process_failed = 75;  // MPI_ERR_PROC_FAILED of Open MPI: an agreement that a lost rank had no part in
+// How long messages of a world that is given up may take to end, and those of one that is over to leave.
+constexpr double withdrawing_seconds = 5, leaving_seconds = 0.2;
+constexpr auto look_pause = std::chrono::microseconds(200);
 
 template <class Handle>
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(const MpiFunctions<Handle>& functions, const Launch& launch) : mpi_(functions) {
+  MpiTransport(const MpiFunctions<Handle>& functions, const Launch& launch, bool survives)
+      : mpi_(functions), survives_(survives) {
     name_ = library_version();
     refuse_second_start();
     int provided = 0;
@@ -37,7 +45,10 @@ class MpiTransport final : public Transport {
     check(mpi_.comm_set_errhandler(comm_, mpi_.errors_return), "MPI_Comm_set_errhandler");
   }
   ~MpiTransport() override {
-    if (!given_up_) mpi_.finalize();
+    if (survives_)
+      leave();
+    else if (!given_up_)
+      mpi_.finalize();
   }
 
   int rank() const override { return rank_; }
@@ -68,7 +79,57 @@ class MpiTransport final : public Transport {
   }
   void give_up() noexcept override { given_up_ = true; }
 
+  // Revoked, every message ends, with an error or without.
+  void withdraw() override {
+    check(mpi_.comm_revoke(comm_), "MPIX_Comm_revoke");
+    std::vector<bool> open(open_.size(), true);
+    for (const Message message : free_) open[message] = false;
+    const auto start = std::chrono::steady_clock::now();
+    for (Message message = 0; message < open_.size(); ++message) {
+      int over = open[message] ? 0 : 1;
+      while (over == 0 && mpi_.test(&open_[message], &over, mpi_.status_ignore) == 0) {
+        if (over == 0 && seconds_since(start) > withdrawing_seconds)
+          throw CommunicationError(fmt::format("[mpi] rank {}: a message does not end", rank_));
+        if (over == 0) std::this_thread::sleep_for(look_pause);
+      }
+    }
+    open_.clear();
+    free_.clear();
+  }
+  bool agree(bool yes, double limit_seconds) override {
+    int all = yes ? 1 : 0;
+    Handle request{};
+    check(mpi_.comm_iagree(comm_, &all, &request), "MPIX_Comm_iagree");
+    const auto start = std::chrono::steady_clock::now();
+    for (int over = 0; over == 0;) {
+      const int error = mpi_.test(&request, &over, mpi_.status_ignore);
+      if (error == process_failed) break;
+      check(error, "MPIX_Comm_iagree");
+      if (over == 0 && seconds_since(start) > limit_seconds)
+        throw CommunicationTimeout(
+            fmt::format("[mpi] rank {}: ranks did not agree within {:g} s on going on", rank_, limit_seconds));
+      if (over == 0) std::this_thread::sleep_for(look_pause);
+    }
+    return all != 0;
+  }
+  void shrink() override {
+    Handle left{};
+    check(mpi_.comm_shrink(comm_, &left), "MPIX_Comm_shrink");
+    comm_ = left;
+    check(mpi_.comm_set_errhandler(comm_, mpi_.errors_return), "MPI_Comm_set_errhandler");
+    check(mpi_.comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(mpi_.comm_size(comm_, &size_), "MPI_Comm_size");
+  }
+
  private:
+  // The others may still read what was sent last.
+  void leave() {
+    const auto start = std::chrono::steady_clock::now();
+    int any = 0;
+    while (!given_up_ && seconds_since(start) < leaving_seconds &&
+           mpi_.iprobe(mpi_.any_source, mpi_.any_tag, comm_, &any, mpi_.status_ignore) == 0)
+      std::this_thread::sleep_for(look_pause);
+  }
   // "Open MPI v4.1.4", of "Open MPI v4.1.4, package: ..."; "MPICH Version: 4.0.2".
   std::string library_version() const {
     std::array<char, 16384> text{};  // MPICH writes up to 8192
@@ -122,17 +183,30 @@ class MpiTransport final : public Transport {
   std::string name_;
   Handle comm_{};
   int rank_ = 0, size_ = 0;
-  bool given_up_ = false;
+  bool survives_, given_up_ = false;
   std::vector<Handle> open_;  // requests, by message
   std::vector<Message> free_;
 };
 
+// Otherwise mpirun ends all ranks with the first one.
+void check_recovery(const std::string& file, const std::string& lacking) {
+  if (!lacking.empty())
+    throw TransportUnavailable(
+        fmt::format("[mpi] {} has no {}: going on without a rank needs an MPI with ULFM, e.g. Open MPI 5; HEDDLE_MPI "
+                    "names another library",
+                    file, lacking));
+  const std::string on = os::variable("OMPI_MCA_mpi_ft_enable").value_or("");
+  if (on != "1" && on != "true")
+    throw TransportUnavailable("[mpi] going on without a rank needs mpirun --with-ft ulfm, or heddle launch --elastic");
+}
+
 template <class Handle>
-std::unique_ptr<Transport> open_with(void* library, const std::string& file, const Launch& launch) {
+std::unique_ptr<Transport> open_with(void* library, const std::string& file, const Launch& launch, bool survives) {
   MpiFunctions<Handle> functions{};
   const std::string lacking = find_functions(library, functions);
   if (!lacking.empty()) throw TransportUnavailable(fmt::format("[mpi] {} has no {}", file, lacking));
-  return std::make_unique<MpiTransport<Handle>>(functions, launch);
+  if (survives) check_recovery(file, find_recovery(library, functions));
+  return std::make_unique<MpiTransport<Handle>>(functions, launch, survives);
 }
 
 // Those of the launcher's family first.
@@ -149,7 +223,7 @@ std::vector<std::string> candidates(const Launch& launch) {
 
 }  // namespace
 
-std::unique_ptr<Transport> open_mpi_transport(const Launch& launch) {
+std::unique_ptr<Transport> open_mpi_transport(const Launch& launch, bool survives) {
   const std::optional<std::string> chosen = os::variable("HEDDLE_MPI");
   std::vector<std::string> reasons;
   for (const std::string& file : chosen ? std::vector{*chosen} : candidates(launch)) {
@@ -158,7 +232,8 @@ std::unique_ptr<Transport> open_mpi_transport(const Launch& launch) {
     if (library == nullptr) {
       reasons.push_back(std::move(reason));
     } else {
-      return is_open_mpi(library) ? open_with<void*>(library, file, launch) : open_with<int>(library, file, launch);
+      return is_open_mpi(library) ? open_with<void*>(library, file, launch, survives)
+                                  : open_with<int>(library, file, launch, survives);
     }
   }
   throw TransportUnavailable(fmt::format("[mpi] {}, but no MPI library can be opened ({}); Debian's package is {}",

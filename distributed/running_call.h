@@ -29,6 +29,7 @@ struct Request {
   Members members;  // of the group; of send and receive, sender and receiver
   Buffers buffers;
   int group_number = 0;
+  uint64_t generation = 0;  // of the world that the group is of (World::renew())
   std::shared_ptr<TicketState> ticket;
 };
 

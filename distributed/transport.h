@@ -2,9 +2,9 @@
 //
 // Invariants: messages of one sender with one tag to one receiver arrive in the order in which they were sent, and are
 // received in the order in which receive() was called. The bytes belong to the caller and stay where they are until
-// finished() said so. No call waits for another rank, but the destructor may. Errors: CommunicationError, from any
-// call; the transport is of no use after it. Thread safety: none; one thread makes all calls, creation and end
-// included.
+// finished() said so. No call waits for another rank, but agree(), shrink() and the destructor may. Errors:
+// CommunicationError, from any call; the transport is of no use after it, or, where its ranks may be lost, until it was
+// shrunk. Thread safety: none; one thread makes all calls, creation and end included.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +35,15 @@ class Transport {
   virtual void push() = 0;
   // The world is broken: the end waits for nobody.
   virtual void give_up() noexcept = 0;
+
+  // ---- of worlds that go on without ranks that were lost (WorldOptions::survives); CommunicationError of others
+  // After a failure: from here on no message touches its bytes here, and those of the other ranks fail as well.
+  virtual void withdraw();
+  // Whether all ranks that are left say yes. Each of them calls this behind withdraw(); CommunicationTimeout where one
+  // does not within the limit.
+  virtual bool agree(bool yes, double limit_seconds);
+  // The world becomes that of the ranks that are left, in their order, all of which call this behind agree().
+  virtual void shrink();
 
   static constexpr size_t largest_message = size_t{1} << 30;
   static constexpr int tags = 1 << 27;

@@ -8,6 +8,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/distributed/errors.h"
 #include "heddle/distributed/group_state.h"
 
 namespace heddle::distributed {
@@ -53,18 +54,27 @@ Members members_of(const Partition& partition, int rank) {
 World::World() = default;
 
 World::World(std::function<std::unique_ptr<Transport>()> open, const WorldOptions& options)
-    : thread_(std::make_shared<CommunicationThread>(std::move(open), checked(options))) {}
+    : thread_(std::make_shared<CommunicationThread>(std::move(open), checked(options))),
+      life_(thread_->life()),
+      survives_(options.survives) {}
 
 World::~World() = default;
 
-int World::rank() const { return thread_ ? thread_->rank() : 0; }
-int World::size() const { return thread_ ? thread_->size() : 1; }
+int World::rank() const { return life_.rank; }
+int World::size() const { return life_.size; }
 std::string World::transport() const { return thread_ ? thread_->name() : "none"; }
 
 uint64_t World::bytes_sent() const { return thread_ ? thread_->bytes_sent() : 0; }
 double World::limit_seconds() const { return thread_ ? thread_->limit_seconds() : WorldOptions{}.limit_seconds; }
 void World::give_up() {
   if (thread_) thread_->give_up();
+}
+
+void World::renew() {
+  if (!thread_) throw CommunicationError("[world] a world of one loses no rank");
+  life_ = thread_->renewed(life_.generation);
+  const std::lock_guard lock(mutex_);
+  groups_.clear();
 }
 
 Group World::all() {
@@ -85,6 +95,7 @@ Group World::group(const std::string& name, const Partition& partition) {
   state->members = members_of(partition, rank());
   state->number = static_cast<int>(groups_.size());
   state->hash = hash_string(fmt::format("{} {}", name, fmt::join(state->members.ranks, " ")));
+  state->generation = life_.generation;
   state->thread = thread_;
   return groups_.emplace(std::pair(name, partition), Group(std::move(state))).first->second;
 }

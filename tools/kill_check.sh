@@ -5,6 +5,9 @@
 # without them the script says so and ends with 0.
 #   tools/kill_check.sh save [COUNT]        of 2 ranks, one while a checkpoint is being written; 100 times
 #   tools/kill_check.sh restart [COUNT]     of 4 ranks, one; `heddle launch --restarts 1 --fewer-ranks` goes on; 50
+#   tools/kill_check.sh elastic [COUNT]     of 4 ranks, one; the others go on in the same processes: no update that
+#                                           metrics.jsonl has is taken again, none is missing; 50. mpirun has to be one
+#                                           with ULFM (Open MPI 5), and HEDDLE_MPI its library where that is not found
 #   BUILD: the build folder, build/release; DEVICE: opencl:0; SEED: of the choices, from the clock; KEEP: a folder for
 #   the runs, which stays
 set -euo pipefail
@@ -14,7 +17,8 @@ mode=${1:-save}
 case $mode in
   save) count=${2:-100} ;;
   restart) count=${2:-50} ;;
-  *) echo "kill_check: save or restart, not $mode"; exit 2 ;;
+  elastic) count=${2:-50} ;;
+  *) echo "kill_check: save, restart or elastic, not $mode"; exit 2 ;;
 esac
 checker=$PWD/tools/checkpoint_check.py
 source tools/ranks.bash
@@ -167,4 +171,43 @@ restart_with_fewer() {
   echo "$count restarts with 3 of 4 ranks: $(middle_and_most < "$times") s; each as three ranks from the checkpoint"
 }
 
-if [ "$mode" = save ]; then kill_while_saving; else restart_with_fewer; fi
+# The numbers of the updates that stand behind line $2 of metrics.jsonl, and before line $3.
+updates() { sed -n "$2,$3p" "$1/metrics.jsonl" 2> /dev/null | sed -n 's/.*"event":"step","step":\([0-9]*\),.*/\1/p'; }
+trained_to() { [ "$(updates "$1" 1 '$' | tail -n 1)" -ge "$2" ] 2> /dev/null; }
+
+go_on_without_one() {
+  local n run=$folder/run victim killed took start step last times=$folder/times steps=300
+  [[ $(mpirun --version) =~ "(Open MPI) "([0-9]+) && ${BASH_REMATCH[1]} -ge 5 ]] || skip "mpirun has no ULFM"
+  : > "$times"
+  for ((n = 1; n <= count; ++n)); do
+    rm -rf "$run"
+    launch -n 4 --elastic -- train mnist-mlp --batch 48 --steps $steps --limit-test 16 --eval-every 100000 --seed 3 \
+      --device "${DEVICE:-opencl:0}" --checkpoint-every 100000 --out "$run"
+    wait_for ranks 4
+    wait_for trained_to "$run" $((1 + RANDOM % 100))
+    victim=$((RANDOM % 4))
+    kill -9 "${pids[victim]}" || fail "elastic $n: the run was over before rank $victim was killed"
+    killed=$(seconds)
+    wait_for started_again "$run"
+    start=$(last_line "$run" start)
+    wait_for trains_again "$run" "$start"
+    took=$(since "$killed")
+    echo "$took" >> "$times"
+    finish
+    [ "$code" = 0 ] || fail "elastic $n: exit code $code"
+    step=$(sed -n "${start}p" "$run/metrics.jsonl" | sed 's/.*"step":\([0-9]*\),.*/\1/')
+    last=$(updates "$run" 1 "$start" | tail -n 1)
+    [ "$step" -ge "$last" ] || fail "elastic $n: on from update $step, after $last"
+    [ "$(updates "$run" 1 '$' | sort -n -u | wc -l)" = $steps ] || fail "elastic $n: updates are missing"
+    grep -q '"event":"done".*"ranks":3,' "$run/metrics.jsonl" || fail "elastic $n: not by three ranks"
+    echo "elastic $n: without rank $victim, on from update $step ($last known), $took s from the kill to the next updates"
+  done
+  echo "$count times one of 4 ranks killed: 3 went on each time, no update lost; $(middle_and_most < "$times") s from" \
+    "the kill to the next updates"
+}
+
+case $mode in
+  save) kill_while_saving ;;
+  restart) restart_with_fewer ;;
+  elastic) go_on_without_one ;;
+esac

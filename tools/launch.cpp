@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +16,7 @@
 #include "heddle/core/base/parse_number.h"
 #include "heddle/core/base/path.h"
 #include "heddle/core/base/print_error.h"
+#include "heddle/core/base/seconds_since.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/core/base/system/process.h"
 #include "tools/cli.h"
@@ -83,6 +86,7 @@ void check(const Launch& launch) {
 // Ranks bind themselves (launched.h).
 Words mpirun_words(const std::string& mpirun, const Launch& launch) {
   Words words{mpirun, "--oversubscribe", "--bind-to", "none", "-n", std::to_string(launch.ranks)};
+  if (launch.restarts.elastic) words.insert(words.end(), {"--with-ft", "ulfm"});
   if (!launch.hosts.empty()) words.insert(words.end(), {"--host", fmt::format("{}", fmt::join(launch.hosts, ","))});
   words.insert(words.end(), {"-x", launched_variable});
   for (const std::string& variable : os::variables()) {
@@ -94,6 +98,7 @@ Words mpirun_words(const std::string& mpirun, const Launch& launch) {
   const std::string program = fs::canonical(os::program_file(), code).string();
   words.push_back(code ? os::program_file() : program);
   words.insert(words.end(), launch.command.begin(), launch.command.end());
+  if (launch.restarts.elastic && !names_option(launch.command, "--elastic")) words.emplace_back("--elastic");
   return words;
 }
 
@@ -114,26 +119,38 @@ std::vector<std::pair<std::string, std::string>> variables_of_mpirun(const Launc
   return variables;
 }
 
-// What ranks say goes on; the first Ctrl-C goes to them as a byte (launched.h).
+// What ranks say goes on; the first Ctrl-C goes to them as a byte (launched.h). Elastic, mpirun leaves ranks alone of
+// which one failed: those that do not end by themselves, since they hang, are ended here.
 MpirunErrors follow(os::ChildProcess& child) {
-  constexpr double look_seconds = 0.1;
+  using Clock = std::chrono::steady_clock;
+  constexpr double look_seconds = 0.1, ending_seconds = 30;
   const os::IgnoredPipes pipes;
   MpirunErrors errors;
   std::string none, text;
+  std::optional<Clock::time_point> failed;
   for (bool told = false, more = true; more;) {
     text.clear();
     more = child.read(none, &text, look_seconds);
     errors.take(text);
+    if (errors.heard(launcher_failed) && !failed) failed = Clock::now();
+    if (failed && seconds_since(*failed) > ending_seconds) child.kill();
     if (!InterruptScope::caught() || told) continue;
     told = true;
-    child.write("\n");
+    if (errors.heard(launcher_first_lost))
+      child.send_signal(SIGTERM);
+    else
+      child.write("\n");
   }
   errors.finish();
   return errors;
 }
 
-int exit_code_of(const os::ChildEnd& end, const MpirunErrors& errors) {
-  if (end.exit_code == 0) return InterruptScope::exit_code();
+int exit_code_of(const os::ChildEnd& end, const MpirunErrors& errors, bool elastic) {
+  if (end.exit_code == 0 && (!elastic || errors.heard(launcher_over))) return InterruptScope::exit_code();
+  if (end.exit_code == 0) {
+    say_failure("", "[launch] all ranks were killed; resume goes on from the run's last checkpoint");
+    return exit_out_of_memory;
+  }
   switch (errors.end()) {
     case MpirunErrors::End::not_started:
       throw ValueError(fmt::format("[launch] mpirun could not start the ranks: {}", errors.reason()));
@@ -167,10 +184,21 @@ std::optional<Launch> next(Launch launch, const MpirunErrors& errors) {
   return launch;
 }
 
+std::string version_of(const std::string& mpirun) {
+  os::ChildProcess child(mpirun, {mpirun, "--version"}, {.variables = variables_of_mpirun({})});
+  std::string text;
+  constexpr double limit_seconds = 10;
+  while (child.read(text, nullptr, limit_seconds)) {
+  }
+  child.wait();
+  return text;
+}
+
 int run(Launch launch) {
   check(launch);
   const std::string mpirun = find_program("mpirun");
   if (mpirun.empty()) throw ValueError("[launch] mpirun is not installed; Debian's package is openmpi-bin");
+  if (launch.restarts.elastic) check_elastic_mpirun(version_of(mpirun));
   const InterruptScope interrupts;
   while (true) {
     os::ChildOptions options;
@@ -181,7 +209,7 @@ int run(Launch launch) {
     const MpirunErrors errors = follow(child);
     const os::ChildEnd end = child.wait();
     std::optional<Launch> more = end.exit_code == 0 ? std::nullopt : next(launch, errors);
-    if (!more) return exit_code_of(end, errors);
+    if (!more) return exit_code_of(end, errors, launch.restarts.elastic);
     launch = std::move(*more);
   }
 }
@@ -202,6 +230,8 @@ void add_launch(Cli& cli) {
                       "How often ranks go on from the last checkpoint when one was killed; default: never");
   command->add_flag("--fewer-ranks", launch->restarts.fewer_ranks,
                     "Restarts have a rank fewer: without the one that was killed, and its device");
+  command->add_flag("--elastic", launch->restarts.elastic,
+                    "Without a rank that was killed the others go on, in the same processes; needs an MPI with ULFM");
   command->add_option("command", launch->command, "Behind --: train or resume, with their options")->required();
   command->footer(
       "Open MPI's mpirun is needed (Debian: openmpi-bin), and plain mpirun does the same. The batch is that of all\n"

@@ -4,6 +4,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/print_error.h"
 #include "heddle/core/base/system/machine.h"
 #include "heddle/core/base/system/terminal.h"
 #include "heddle/core/base/system/threads.h"
@@ -32,6 +33,10 @@ std::string launched_device(int rank) {
           fmt::format("[launch] {} is '{}', which names no device for rank {}", launched_variable, list, rank));
   }
   return list.substr(from, list.find(',', from) - from);
+}
+
+void tell_launcher(const char* what) {
+  if (is_launched()) print_error("{}{}\n", launcher_line, what);
 }
 
 // PoCL before and since its version 4, and lavapipe, would start as many threads as the machine has processors.

@@ -18,6 +18,14 @@ bool is_launched();
 // The device for that rank; empty where the launcher names none. ValueError where it names none for this one.
 std::string launched_device(int rank);
 
+// What a rank of `heddle launch --elastic` tells the launcher, whose mpirun no longer says how its ranks ended: a line
+// on standard error that the launcher keeps to itself. Nothing without a launcher.
+inline constexpr const char* launcher_over = "over";              // the run is, and its files are written
+inline constexpr const char* launcher_failed = "failed";          // a rank ends by a fault of its own: all do
+inline constexpr const char* launcher_first_lost = "first lost";  // who listens to the launcher
+inline constexpr const char* launcher_line = "heddle-launch: ";
+void tell_launcher(const char* what);
+
 // Before there are other threads: the ranks of a host share its processors, and tell drivers that compute on them.
 void keep_to_own_processors();
 

@@ -4,6 +4,7 @@
 
 #include "heddle/core/base/parse_number.h"
 #include "heddle/core/base/print_error.h"
+#include "tools/launched.h"
 
 namespace heddle::tools {
 namespace {
@@ -55,6 +56,8 @@ void MpirunErrors::take_line(std::string_view line) {
     within_ = !within_;
   } else if (within_) {
     if (!line.empty()) append(own_, line);
+  } else if (line.starts_with(launcher_line)) {
+    heard_.emplace(line.substr(std::string_view(launcher_line).size()));
   } else if (is_from_ssh(line)) {
     append(shell_, line);
   } else if (!is_from_mpi(line) && !line.empty() && !line.ends_with("processes failed to start")) {
@@ -89,6 +92,8 @@ std::string MpirunErrors::reason() const {
   if (!shell_.empty()) return shell_;
   return own_.substr(0, own_.find(". "));
 }
+
+bool MpirunErrors::heard(std::string_view what) const { return heard_.contains(what); }
 
 int MpirunErrors::rank() const {
   constexpr std::string_view before = "process rank ";

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,8 @@ class MpirunErrors {
   End end() const;
   // One line: why ranks could not be started, or "process rank 1 with PID 7 on node a exited on signal 9 (Killed)".
   std::string reason() const;
+  // What ranks said to the launcher alone (launched.h).
+  bool heard(std::string_view what) const;
   // Which rank a signal ended; -1 where it was not said.
   int rank() const;
 
@@ -32,10 +36,11 @@ class MpirunErrors {
   void say_once(std::string_view line);
 
   std::deque<std::string> said_;  // the latest lines
-  std::string open_;              // a line that has no end yet
-  bool within_ = false;           // between lines of dashes
-  std::string own_;               // what mpirun said between them, in one line
-  std::string shell_;             // what ssh said
+  std::set<std::string, std::less<>> heard_;
+  std::string open_;     // a line that has no end yet
+  bool within_ = false;  // between lines of dashes
+  std::string own_;      // what mpirun said between them, in one line
+  std::string shell_;    // what ssh said
 };
 
 }  // namespace heddle::tools

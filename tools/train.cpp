@@ -17,6 +17,8 @@
 #include "heddle/core/base/print_error.h"
 #include "heddle/distributed/errors.h"
 #include "heddle/distributed/open_world.h"
+#include "heddle/train/checkpoint.h"
+#include "heddle/train/elastic.h"
 #include "heddle/train/metrics_lines.h"
 #include "heddle/train/model_parallel/parted_task.h"
 #include "heddle/train/option_uses.h"
@@ -24,6 +26,7 @@
 #include "heddle/train/replicas.h"
 #include "heddle/train/run_folder.h"
 #include "heddle/train/stall_watch.h"
+#include "heddle/train/survivor_state.h"
 #include "heddle/train/trainer.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
@@ -108,36 +111,92 @@ int exit_code_of(train::Outcome outcome) {
   return InterruptScope::exit_code();
 }
 
+// What outlives the trainers of a run, which has another one each time that a rank is lost.
+struct Run {
+  train::Config config;
+  bool resume = false, json = false, begun = false;
+  DeviceContext* device = nullptr;
+  std::unique_ptr<train::Task> task;
+  std::optional<train::RunFolder> folder;  // made after the first trainer: a run that cannot begin leaves nothing
+};
+
 // `replicas`: null where this process trains alone.
-int train_here(train::Config config, bool resume, bool json, train::Replicas* replicas) {
-  const bool leads = replicas == nullptr || replicas->leads();
-  choose_folder(config, resume);
-  DeviceContext& device = open_device(config.run.device, true);
+void make_task(Run& run, train::Replicas* replicas) {
+  run.device = &open_device(run.config.run.device, true);
   const train::StallWatch watch(
-      train::stall_limit(), [&device, replicas] { return progress_of(device, replicas); },
-      [&device](double seconds) { end_stalled(device, seconds); });
-  checks::self_test(device);
-  const std::unique_ptr<train::Task> task = train::in_parts(train::make_task(config, device), config, device, replicas);
-  if (leads) say(task->remarks());
-  std::optional<train::RunFolder>
-      folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing
-  train::Trainer trainer(*task, config, device, replicas);
-  if (leads) trainer.write_to(folder.emplace(config.run.out, resume));
-  if (leads && json)
+      train::stall_limit(), [&run, replicas] { return progress_of(*run.device, replicas); },
+      [&run](double seconds) { end_stalled(*run.device, seconds); });
+  checks::self_test(*run.device);
+  run.task = train::in_parts(train::make_task(run.config, *run.device), run.config, *run.device, replicas);
+  if (replicas == nullptr || replicas->leads()) say(run.task->remarks());
+}
+
+void lead(Run& run, train::Trainer& trainer) {
+  if (!run.folder) run.folder.emplace(run.config.run.out, run.resume);
+  trainer.write_to(*run.folder);
+  if (run.json)
     trainer.add(std::make_shared<train::MetricsLines>([](const std::string& line) { print_out(line + '\n'); }));
-  else if (leads)
+  else
     trainer.add(std::make_shared<TrainReport>());
-  if (resume && leads)
+}
+
+void go_on(Run& run, train::Trainer& trainer, bool leads, const train::Survival* survival) {
+  if (survival != nullptr && survival->lost) {
+    trainer.set_lost(*survival->lost);
+    if (survival->state) return trainer.go_on(*survival->state);
+    if (run.begun && train::checkpoint_steps(train::RunFolder::checkpoints_of(run.config.run.out)).empty())
+      throw ValueError("[train] a rank was lost with its part of the states, and there is no checkpoint to go on from");
+  }
+  if (run.resume && leads)
     say(trainer.resume());
-  else if (resume)
-    trainer.resume(config.run.out);
+  else if (run.resume)
+    trainer.resume(run.config.run.out);
+}
+
+// One trainer. `survival`: null where a lost rank ends the run.
+int train_once(Run& run, train::Replicas* replicas, train::Survival* survival) {
+  const bool leads = replicas == nullptr || replicas->leads();
+  if (!run.task) make_task(run, replicas);
+  const train::StallWatch watch(
+      train::stall_limit(), [&run, replicas] { return progress_of(*run.device, replicas); },
+      [&run](double seconds) { end_stalled(*run.device, seconds); });
+  train::Trainer trainer(*run.task, run.config, *run.device, replicas);
+  if (leads) lead(run, trainer);
+  go_on(run, trainer, leads, survival);
+  run.resume = run.begun = true;
   const Interruptible interruptible(trainer);
-  return exit_code_of(trainer.run());
+  try {
+    return exit_code_of(trainer.run());
+  } catch (const distributed::CommunicationError&) {
+    if (survival != nullptr) survival->state = trainer.survivor_state();
+    throw;
+  }
+}
+
+int train_here(train::Config config, bool resume, bool json, train::Replicas* replicas) {
+  choose_folder(config, resume);
+  Run run{.config = std::move(config), .resume = resume, .json = json};
+  return train_once(run, replicas, nullptr);
+}
+
+// The folder is the first rank's, since another one may come to write there.
+int train_elastic(train::Config config, bool resume, bool json, const std::string& mesh, distributed::World& world) {
+  choose_folder(config, resume);
+  Run run{.config = std::move(config), .resume = resume, .json = json};
+  const auto once = [&](train::Replicas& replicas, train::Survival& survival) {
+    if (!run.task) run.config.run.out = replicas.of_first(run.config.run.out);
+    if (replicas.leads() && survival.lost && !run.folder) tell_launcher(launcher_first_lost);
+    return train_once(run, &replicas, &survival);
+  };
+  const int code = train::train_with_survivors(world, mesh, once);
+  if (run.folder) tell_launcher(launcher_over);
+  return code;
 }
 
 // A rank that ends takes the others along: who failed alone says so before others say that it has gone, and of what
 // all say the first one speaks.
 void end_rank(distributed::World& world, bool by_another) {
+  if (world.survives()) tell_launcher(launcher_failed);
   if (world.size() == 1) return;
   world.give_up();
   const int seconds = by_another ? 6 : world.rank() > 0 ? 3 : 0;
@@ -145,9 +204,10 @@ void end_rank(distributed::World& world, bool by_another) {
 }
 
 int train_as_rank(train::Config config, bool resume, bool json, const std::string& mesh, distributed::World& world) {
+  if (const std::string device = launched_device(world.rank()); !device.empty()) config.run.device = device;
+  if (world.survives()) return train_elastic(std::move(config), resume, json, mesh, world);
   std::optional<train::Replicas> replicas;
   if (world.size() > 1 || !mesh.empty()) replicas.emplace(world, mesh);
-  if (const std::string device = launched_device(world.rank()); !device.empty()) config.run.device = device;
   return train_here(std::move(config), resume, json, replicas ? &*replicas : nullptr);
 }
 
@@ -158,7 +218,8 @@ std::string default_folder(const std::string& recipe) { return "runs/" + recipe;
 int run_training(train::Config config, bool resume, bool json, const RankOptions& ranks) {
   ranks.check();
   if (is_launched()) keep_to_own_processors();
-  const std::unique_ptr<distributed::World> world = distributed::open_world({.limit_seconds = ranks.timeout});
+  const std::unique_ptr<distributed::World> world =
+      distributed::open_world({.limit_seconds = ranks.timeout, .survives = ranks.elastic});
   std::optional<LauncherWatch> launcher;
   if (is_launched() && world->rank() == 0) launcher.emplace(asked_to_end);
   try {
@@ -211,6 +272,7 @@ void add_resume(Cli& cli) {
   all->options.add_to(*command);
   all->ranks.add_mesh_to(*command);
   all->ranks.add_timeout_to(*command);
+  all->ranks.add_elastic_to(*command);
   add_json_option(*command, all->json);
   command->footer(fmt::format(
       "Options given here replace those of the run's config.toml. {}\nExample:\n  heddle resume runs/mnist-mlp",

@@ -37,6 +37,12 @@ void RankOptions::add_timeout_to(CLI::App& command) {
       ->type_name("SECONDS");
 }
 
+void RankOptions::add_elastic_to(CLI::App& command) {
+  command.add_flag("--elastic", elastic,
+                   "Ranks of a launch go on, in the same processes, without one that was killed; heddle launch "
+                   "--elastic gives it");
+}
+
 void RankOptions::check() const {
   if (!(timeout > 0)) throw ValueError(fmt::format("[train] --rank-timeout is {:g}; it must be above 0", timeout));
 }
@@ -64,6 +70,7 @@ void TrainCommand::add_to(CLI::App& command) {
       ->group("model");
   ranks.add_mesh_to(command);
   ranks.add_timeout_to(command);
+  ranks.add_elastic_to(command);
   options.add_to(command);
 }
 

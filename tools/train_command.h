@@ -11,8 +11,10 @@ namespace heddle::tools {
 struct RankOptions {
   std::string mesh;      // "dp=4"; empty: all ranks share batches
   double timeout = 600;  // seconds that a rank waits for one that does not answer
+  bool elastic = false;  // goes on without ranks that are lost
   void add_mesh_to(CLI::App& command);
   void add_timeout_to(CLI::App& command);
+  void add_elastic_to(CLI::App& command);
   // ValueError.
   void check() const;
 };

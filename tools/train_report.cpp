@@ -8,6 +8,7 @@
 #include "heddle/core/base/path.h"
 #include "heddle/core/device/context.h"
 #include "heddle/data/unicode.h"
+#include "heddle/distributed/call.h"
 #include "heddle/train/trainer.h"
 
 namespace heddle::tools {
@@ -100,6 +101,12 @@ void TrainReport::on_straggler(train::Trainer&, const train::Straggler& straggle
 
 void TrainReport::on_shares(train::Trainer&, const std::vector<int64_t>& examples) {
   progress_.line(fmt::format("shares         of a batch, by rank: {}", fmt::join(examples, ", ")));
+}
+
+void TrainReport::on_lost_ranks(train::Trainer& trainer, const train::LostRanks& lost) {
+  progress_.line(fmt::format("lost           {}; {} go{} on from update {}, {:.2f} s later",
+                             distributed::list_ranks(lost.ranks), lost.left, lost.left == 1 ? "es" : "", trainer.step(),
+                             lost.seconds));
 }
 
 void TrainReport::last_figure(const train::Evaluation& e) {

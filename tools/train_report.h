@@ -15,6 +15,7 @@ class TrainReport final : public train::Callback {
   void on_evaluate(train::Trainer& trainer, const train::Evaluation& evaluation) override;
   void on_straggler(train::Trainer& trainer, const train::Straggler& straggler) override;
   void on_shares(train::Trainer& trainer, const std::vector<int64_t>& examples) override;
+  void on_lost_ranks(train::Trainer& trainer, const train::LostRanks& lost) override;
   void on_sample(train::Trainer& trainer, const train::Generated& made) override;
   void on_train_end(train::Trainer& trainer, train::Outcome outcome) override;
 

@@ -62,6 +62,7 @@ data::Sample in_parts(const data::Sample& batch, size_t parts) {
 BatchParts::BatchParts(const nn::Module& model, const Config& config, const Replicas& replicas)
     : model_(model),
       wanted_(config.training.parts > 0),
+      keeps_buffers_(wanted_ || replicas.world().survives()),
       count_(parts_of_rank(config, &replicas)),
       first_(replicas.rank() * static_cast<int64_t>(count_)),
       weight_(wanted_ ? 1.0 / static_cast<double>(config.training.parts) : replicas.share_of(config.training.batch)),
@@ -91,7 +92,7 @@ void BatchParts::each(const std::vector<Tensor>& batch,
 }
 
 std::vector<Tensor> BatchParts::buffers() const {
-  if (!wanted_) return {};
+  if (!keeps_buffers_) return {};
   std::vector<Tensor> values;
   for (const Tensor& buffer : floating_buffers(model_)) values.push_back(buffer.detach());
   return values;

@@ -49,14 +49,15 @@ class BatchParts {
   // Calls `run` for each part, in order.
   void each(const std::vector<Tensor>& batch, const Callable<void(const std::vector<Tensor>& part, bool last)>& run);
 
-  // Buffers of floats as they are, for restore() behind the forward pass: each part begins with the same ones. Record;
-  // without --parts there are none to keep.
+  // Buffers of floats as they are, for restore() behind the forward pass: each part begins with the same ones, and so
+  // does an update that is taken again because a rank was lost. Record; otherwise there are none to keep.
   std::vector<Tensor> buffers() const;
   void restore(const std::vector<Tensor>& buffers) const;
 
  private:
   const nn::Module& model_;
   bool wanted_;
+  bool keeps_buffers_;  // an update that is not taken leaves them as they were
   size_t count_;
   int64_t first_;  // of the rank
   double weight_, clip_value_;

@@ -1,4 +1,4 @@
-// Ranks of a mesh that have other examples: those along dp, and those along ep, which have some experts of a mixture
+// Ranks of a mesh that have other examples: those along dp and fsdp, and those along ep, which have some experts of a mixture
 // each and send each other rows.
 //
 // Thread safety: a pure function.

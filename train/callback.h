@@ -49,6 +49,13 @@ struct Straggler {
   double seconds = 0, others = 0;  // of an update, without waiting: its own, and the others' median
 };
 
+// Ranks that were lost, and without which the others go on.
+struct LostRanks {
+  std::vector<int> ranks;  // as the run began
+  int left = 0;            // how many go on
+  double seconds = 0;      // from when it was noticed until they went on
+};
+
 class Callback {
  public:
   virtual ~Callback() = default;
@@ -63,6 +70,7 @@ class Callback {
   virtual void on_checkpoint(Trainer&, const std::string& /*path*/) {}
   virtual void on_straggler(Trainer&, const Straggler&) {}
   virtual void on_shares(Trainer&, const std::vector<int64_t>& /*examples*/) {}  // of the batch, by rank, from now on
+  virtual void on_lost_ranks(Trainer&, const LostRanks&) {}                      // behind on_train_start
   virtual void on_epoch_end(Trainer&) {}
   virtual void on_train_end(Trainer&, Outcome) {}
 

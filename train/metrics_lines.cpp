@@ -88,6 +88,11 @@ void MetricsLines::on_shares(Trainer& t, const std::vector<int64_t>& examples) {
   sink_(line_of({{"event", "shares"}, {"step", t.step()}, {"examples", examples}}));
 }
 
+void MetricsLines::on_lost_ranks(Trainer& t, const LostRanks& lost) {
+  sink_(line_of(
+      {{"event", "lost"}, {"step", t.step()}, {"ranks", lost.ranks}, {"left", lost.left}, {"seconds", lost.seconds}}));
+}
+
 void MetricsLines::on_epoch_end(Trainer& t) {
   const Throughput r = t.report().throughput;
   sink_(line_of({{"event", "loader"},

@@ -32,6 +32,7 @@ class MetricsLines final : public Callback {
   void on_checkpoint(Trainer& trainer, const std::string& path) override;
   void on_straggler(Trainer& trainer, const Straggler& straggler) override;
   void on_shares(Trainer& trainer, const std::vector<int64_t>& examples) override;
+  void on_lost_ranks(Trainer& trainer, const LostRanks& lost) override;
   void on_epoch_end(Trainer& trainer) override;
   void on_train_end(Trainer& trainer, Outcome outcome) override;
 

@@ -69,7 +69,8 @@ struct NeighbourLists::Memory {
 };
 
 std::unique_ptr<NeighbourLists> NeighbourLists::open(Replicas& replicas, DeviceContext& device, int64_t size) {
-  if (static_cast<size_t>(replicas.size()) != ranks || replicas.mixed()) return nullptr;
+  // A rank that is lost cannot be told from one that is late here.
+  if (static_cast<size_t>(replicas.size()) != ranks || replicas.mixed() || replicas.world().survives()) return nullptr;
   const auto memory = std::make_shared<Memory>(size);
   const bool is_short = memory->list_bytes <= static_cast<uint64_t>(most_bytes);
   // The reference gives each result memory of its own.

@@ -18,6 +18,9 @@ std::vector<std::string> Trainer::resume() {
   return state_->resume(state_->folder->path());
 }
 std::vector<std::string> Trainer::resume(const std::string& folder) { return state_->resume(folder); }
+std::optional<SurvivorState> Trainer::survivor_state() { return state_->survivor_state(); }
+void Trainer::go_on(const SurvivorState& state) { state_->go_on(state); }
+void Trainer::set_lost(const LostRanks& lost) { state_->lost = lost; }
 Outcome Trainer::run(bool evaluate) { return state_->run(evaluate); }
 void Trainer::stop() { state_->stopped = true; }
 void Trainer::interrupt() noexcept { state_->interrupted = true; }

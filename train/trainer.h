@@ -48,6 +48,7 @@ struct RunReport {
 };
 
 class Replicas;
+struct SurvivorState;
 
 class Trainer {
  public:
@@ -67,6 +68,13 @@ class Trainer {
   std::vector<std::string> resume();
   // The same from the folder of a run that another rank writes to.
   std::vector<std::string> resume(const std::string& folder);
+  // What this rank has of the run when run() ended with a CommunicationError, for the ranks that are left; nothing
+  // where ranks share states, who go on from their last checkpoint. Waits for the device.
+  std::optional<SurvivorState> survivor_state();
+  // Another trainer's run() goes on there.
+  void go_on(const SurvivorState& state);
+  // Callbacks are told of it when the run begins.
+  void set_lost(const LostRanks& lost);
   // `evaluate` false: trains and saves only.
   Outcome run(bool evaluate = true);
 

@@ -61,6 +61,7 @@ Trainer::State::State(Trainer& trainer, Task& t, const Config& c, DeviceContext&
   compare_ranks(replicas, config, task, device);
   if (parted && replicas.mixed())
     throw ValueError(fmt::format("[mesh] {}: ranks whose devices differ share batches (dp) alone", replicas.mesh()));
+  if (replicas.world().survives()) check_survivable(config, replicas);
   if (c.training.early_stop > 0) callbacks.push_back(std::make_shared<EarlyStopping>(c.training.early_stop));
 }
 
@@ -99,7 +100,9 @@ void Trainer::State::close_window() {
   watch.close();
   const int64_t updates = training_step.open();
   const UpdateWindow::Seen seen = window.close(training_step.take(), config, step, length.steps_per_epoch);
+  untold = seen.records;
   look_at_ranks(updates);
+  untold.clear();
   tell([&](Callback& c) { c.on_steps(self, seen.records); });
   if (!seen.bad.empty()) {
     if (!replicas.leads()) replicas.wait_for_first();  // who says the same
@@ -183,6 +186,7 @@ void Trainer::State::submit_step() {
   tell([&](Callback& c) { c.on_batch_start(self); });
   std::vector<Tensor> batch;
   const data::Loader::Position position = feed.position();
+  begun = {position, default_generator().offset};
   const bool keep = config.log.histograms_every > 0 && (step + 1) % config.log.histograms_every == 0;
   try {
     feed.next(batch);
@@ -198,6 +202,7 @@ void Trainer::State::submit_step() {
   }
   window.add(optimizers.lr(), position);
   ++step;
+  begun.reset();
   tell([&](Callback& c) { c.on_batch_end(self); });
 }
 
@@ -396,6 +401,7 @@ void Trainer::State::begin_with_others() {
     compare_weights("weights");
   else if (!replicas.mixed())
     replicas.require_equal("weights", shared->first_sha256());
+  first_seed = default_generator().seed;
   if (const int64_t place = batch_ranks(replicas).place; place > 0)
     default_generator().seed = hash_combine(default_generator().seed, static_cast<uint64_t>(place));
 }
@@ -438,6 +444,7 @@ Outcome Trainer::State::run(bool evaluating) {
   device.reset_peak_memory();
   begin_with_others();
   tell([&](Callback& c) { c.on_train_start(self); });
+  tell_of_survival();
   for (int64_t epoch = step / length.steps_per_epoch; !ending(); ++epoch) run_epoch(epoch, evaluating);
   finish(evaluating);
   const Outcome outcome = is_interrupted() ? Outcome::interrupted : is_stopped() ? Outcome::stopped : Outcome::finished;

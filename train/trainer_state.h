@@ -21,6 +21,7 @@
 #include "heddle/train/run_length.h"
 #include "heddle/train/run_state.h"
 #include "heddle/train/step.h"
+#include "heddle/train/survivor_state.h"
 #include "heddle/train/trainer.h"
 #include "heddle/train/update_window.h"
 
@@ -32,6 +33,8 @@ struct Trainer::State {
   void write_to(RunFolder& folder);
   std::vector<std::string> resume(const std::string& path);
   Outcome run(bool evaluating);
+  std::optional<SurvivorState> survivor_state();
+  void go_on(const SurvivorState& state);
   int64_t last_step() const;
 
   struct Alone {
@@ -74,6 +77,15 @@ struct Trainer::State {
   int64_t evaluated_at = -1, saved_at = -1;
   int64_t model_step = 0;      // of the weights that the run leaves
   std::string weights_sha256;  // of the whole model's parameters: where they are compared, and at the end
+  // Of the update under way, before it was begun.
+  struct Begun {
+    data::Loader::Position position;
+    uint64_t random_offset = 0;
+  };
+  std::optional<Begun> begun;
+  std::optional<uint64_t> first_seed;  // of the random numbers, before ranks got their own
+  std::vector<StepRecord> untold;      // of a window that is closed
+  std::optional<LostRanks> lost;       // behind which this trainer goes on
   UpdateWindow window;
   RankPace pace{replicas};
   Balance balance{replicas, config};
@@ -115,6 +127,7 @@ struct Trainer::State {
   [[noreturn]] void stop_at(const std::string& what, int64_t at, const std::string& where) const;
 
   void begin_with_others();
+  void tell_of_survival();
   void compare_weights(const std::string& what);
   Checkpoint whole_checkpoint();
   Wishes wishes() const;

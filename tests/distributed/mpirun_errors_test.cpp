@@ -74,5 +74,17 @@ TEST(MpirunErrors, AHostThatCannotBeReachedIsNamed) {
   }
 }
 
+TEST(MpirunErrors, WhatIsSaidToTheLauncherIsKept) {
+  MpirunErrors errors;
+  testing::internal::CaptureStderr();
+  errors.take("heddle: a remark\nheddle-launch: first lost\nheddle-launch: ov");
+  EXPECT_FALSE(errors.heard("over"));
+  errors.take("er\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "heddle: a remark\n");
+  EXPECT_TRUE(errors.heard("over"));
+  EXPECT_TRUE(errors.heard("first lost"));
+  EXPECT_FALSE(errors.heard("failed"));
+}
+
 }  // namespace
 }  // namespace heddle::tools

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# What comparing the calls of ranks before data moves costs a step (docs/distributed.md): two ranks train with it and
+# without it (HEDDLE_TEST_UNCOMPARED), in turns. Prints both medians of each turn, and the median of their quotients.
+#   tools/calls_check.sh [RECIPE [BATCH [STEPS [TURNS]]]]
+#   char-gpt 16 60 5; BUILD: the build folder, build/release; DEVICE: opencl:0
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+recipe=${1:-char-gpt} batch=${2:-16} steps=${3:-60} turns=${4:-5}
+source tools/ranks.bash
+need mpirun
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export HEDDLE_QUIET=1
+# milliseconds NAME: of a step, the median of the run's windows.
+milliseconds() {
+  "$heddle" launch -n 2 -- train "$recipe" --batch "$batch" --steps "$steps" --device "${DEVICE:-opencl:0}" --seed 3 \
+    --limit-test 8 --eval-every 1000000 --checkpoint-every 1000000 --set log.sample_every=1000000 --json \
+    --out "$folder/$1" > "$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+  sed -n 's/.*"event":"done".*"median_step_ms":\([0-9.e+-]*\),.*/\1/p' "$folder/log"
+  rm -rf "${folder:?}/$1"
+}
+for ((turn = 1; turn <= turns; ++turn)); do
+  compared=$(milliseconds compared)
+  free=$(HEDDLE_TEST_UNCOMPARED=1 milliseconds free)
+  echo "$recipe, batch $batch: $compared ms compared, $free ms not"
+  awk "BEGIN { print $compared / $free }" >> "$folder/quotients"
+done
+sort -g "$folder/quotients" | awk '{ a[NR] = $1 } END { printf "median of the quotients: %.4f\n", a[int((NR + 1) / 2)] }'
