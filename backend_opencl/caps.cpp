@@ -170,8 +170,11 @@ Found describe(cl_platform_id platform, cl_device_id device, size_t index) {
     found.quirks = Quirks(info);
     apply(found.quirks, info.caps);
     // A binary for these units is not one for a machine of that name without them.
-    if (info.caps.machine() == Machine::cpu_loops && reaches_core_units(platform, device, info.caps.driver_hash)) {
-      info.caps.matrix_units = core_units_bf16;
+    const CoreUnits units = info.caps.machine() == Machine::cpu_loops
+                                ? reached_core_units(platform, device, info.caps.driver_hash)
+                                : CoreUnits::none;
+    if (units != CoreUnits::none) {
+      info.caps.matrix_units = units == CoreUnits::tiles ? core_tiles_bf16 : core_pairs_bf16;
       info.caps.driver_hash = hash_string(identity + info.caps.matrix_units);
     }
     if (found.quirks.has(Quirk::computes_wrong) && !std::getenv("HEDDLE_REFUSED_DRIVERS")) {

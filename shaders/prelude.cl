@@ -395,6 +395,46 @@ HK_CU_FUNC void hk_cu_product(const uint* a, const uint* b, uint steps, float* c
 #define CU_BEGIN() hk_cu_begin();
 #define CU_END() hk_cu_end();
 #define CU_PRODUCT(a, i, b, j, steps, c, at, stride, adds) hk_cu_product(a + (i), b + (j), steps, c + (at), stride, adds);
+#elif defined(HK_HAS_PAIR_DOTS)
+// AVX512-BF16: a lane of a vector gets two neighbours along k multiplied and added. 8 rows by two vectors of sums keep the unit busy.
+#if __clang_major__ >= 16
+typedef __bf16 hk_pairs __attribute__((vector_size(64)));
+#else
+typedef int hk_pairs __attribute__((vector_size(64)));
+#endif
+typedef float hk_sums __attribute__((vector_size(64)));
+typedef float hk_loose_sums __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int hk_pair_words __attribute__((vector_size(64), aligned(4), may_alias));
+static __attribute__((noinline, target("avx512f,avx512bf16"))) HK_WIDE void hk_cu_product(const uint* a, const uint* b, uint steps, float* c, uint stride,
+                                                                                          uint adds) {
+  for (uint first = 0u; first < 32u; first += 8u) {
+    hk_sums sums[16];
+    float* to = c + first * stride;
+    UNROLL for (uint i = 0u; i < 16u; ++i) {
+      sums[i] = (hk_sums){};
+      if (adds) sums[i] = *(const hk_loose_sums*)(to + i / 2u * stride + i % 2u * 16u);
+    }
+    const uint* rows = a + first / 16u * 256u + first % 16u * 16u;
+    const uint* columns = b;
+    for (uint s = 0u; s < steps; ++s) {
+      for (uint k = 0u; k < 16u; ++k) {
+        hk_pairs left = (hk_pairs)*(const hk_pair_words*)(columns + k * 16u);
+        hk_pairs right = (hk_pairs)*(const hk_pair_words*)(columns + 256u + k * 16u);
+        UNROLL for (uint r = 0u; r < 8u; ++r) {
+          hk_pairs both = (hk_pairs)(uint16)(rows[r * 16u + k]);
+          sums[2u * r] = __builtin_ia32_dpbf16ps_512(sums[2u * r], both, left);
+          sums[2u * r + 1u] = __builtin_ia32_dpbf16ps_512(sums[2u * r + 1u], both, right);
+        }
+      }
+      rows += 512;
+      columns += 512;
+    }
+    UNROLL for (uint i = 0u; i < 16u; ++i) *(hk_loose_sums*)(to + i / 2u * stride + i % 2u * 16u) = sums[i];
+  }
+}
+#define CU_BEGIN()
+#define CU_END()
+#define CU_PRODUCT(a, i, b, j, steps, c, at, stride, adds) hk_cu_product(a + (i), b + (j), steps, c + (at), stride, adds);
 #endif
 //@ IN_ORDER
 #ifdef HK_NO_CONTRACTION

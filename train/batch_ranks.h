@@ -1,5 +1,5 @@
-// Ranks of a mesh that have other examples: those along dp and fsdp, and those along ep, which have some experts of a mixture
-// each and send each other rows.
+// Ranks of a mesh that have other examples: those along dp and fsdp, and those along ep, which have some experts of a
+// mixture each and send each other rows.
 //
 // Thread safety: a pure function.
 #pragma once

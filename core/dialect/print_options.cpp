@@ -11,8 +11,10 @@ MatrixApi matrix_api(const Caps& caps) {
   return caps.matrix_units.starts_with("KHR: ") ? MatrixApi::glsl_khr : MatrixApi::glsl_nv;
 }
 
-bool has_core_units(const Caps& caps) {
-  return caps.machine() == Machine::cpu_loops && caps.matrix_units.find(core_units_bf16) != std::string::npos;
+CoreUnits core_units(const Caps& caps) {
+  if (caps.machine() != Machine::cpu_loops) return CoreUnits::none;
+  const auto has = [&](std::string_view units) { return caps.matrix_units.find(units) != std::string::npos; };
+  return has(core_tiles_bf16) ? CoreUnits::tiles : has(core_pairs_bf16) ? CoreUnits::pairs : CoreUnits::none;
 }
 
 namespace {
@@ -46,7 +48,7 @@ PrintOptions print_options(const Caps& caps) {
   options.words16 = glsl && !caps.storage16;
   options.words64 = glsl && !caps.i64_arithmetic;
   options.halves_by_integers = dies_of_halves(caps);
-  options.core_units = has_core_units(caps);
+  options.core_units = core_units(caps);
   if (takes_too_many_lanes(caps)) options.subgroup_lanes = caps.subgroup_size;
   return options;
 }

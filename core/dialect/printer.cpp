@@ -179,7 +179,10 @@ struct Printer {
     if (options.matrix == MatrixApi::glsl_khr) out += "#define HK_MATRIX_KHR 1\n";
     if (options.matrix == MatrixApi::glsl_nv) out += "#define HK_MATRIX_NV 1\n";
     if (options.f16_arithmetic) out += "#define HK_HAS_F16_ARITHMETIC 1\n";
-    if (options.core_units && used.contains("CU_PRODUCT")) out += "#define HK_HAS_CORE_UNITS 1\n";
+    if (used.contains("CU_PRODUCT")) {
+      if (options.core_units == CoreUnits::tiles) out += "#define HK_HAS_CORE_UNITS 1\n";
+      if (options.core_units == CoreUnits::pairs) out += "#define HK_HAS_PAIR_DOTS 1\n";
+    }
     if (options.texel_loads)
       out += fmt::format("#define HK_FETCH(b, i) {}(b, int(i))\n", options.texel_images ? "imageLoad" : "texelFetch");
     out += fmt::format("#define HK_VW {}\n", value_of(s, "VW", "1"));

@@ -13,8 +13,9 @@ namespace {
 
 // Cycles of a group of MB x NB blocks of 32 x 32, 32 deep: a product of tiles, and the copy of a tile of either operand
 // as it lies or turned (two AVX-512 cores, PoCL 3.1: docs/benchmarks.md).
-double core_units_cycles(const MatmulProblem& p, int64_t mb, int64_t nb) {
-  constexpr double multiply = 16, copy = 40, turn = 120;
+double core_units_cycles(CoreUnits units, const MatmulProblem& p, int64_t mb, int64_t nb) {
+  const double multiply = units == CoreUnits::tiles ? 16 : 256;
+  constexpr double copy = 40, turn = 120;
   const double a = p.a_m1 && !p.a_k1 ? turn : copy, b = p.b_k1 && !p.b_n1 ? turn : copy;
   return 4 * multiply * static_cast<double>(mb * nb) + 2 * (a * static_cast<double>(mb) + b * static_cast<double>(nb));
 }
@@ -22,8 +23,8 @@ double core_units_cycles(const MatmulProblem& p, int64_t mb, int64_t nb) {
 }  // namespace
 
 bool takes_core_units(const Caps& caps, const MatmulProblem& p) {
-  return has_core_units(caps) && p.a_value == DType::bf16 && p.b_value == DType::bf16 && p.M >= 16 && p.N >= 16 &&
-         p.K >= 16;
+  return core_units(caps) != CoreUnits::none && p.a_value == DType::bf16 && p.b_value == DType::bf16 && p.M >= 16 &&
+         p.N >= 16 && p.K >= 16;
 }
 
 Bindings pick_core_units(const Caps& caps, const MatmulProblem& p) {
@@ -36,7 +37,7 @@ Bindings pick_core_units(const Caps& caps, const MatmulProblem& p) {
     for (const int64_t nb : {1, 2, 4, 8}) {
       const int64_t groups = p.batch * ceil_div(rows, mb) * ceil_div(columns, nb);
       const double cycles = static_cast<double>(ceil_div(groups, cores)) *
-                            core_units_cycles(p, std::min(mb, rows), std::min(nb, columns));
+                            core_units_cycles(core_units(caps), p, std::min(mb, rows), std::min(nb, columns));
       if (cycles >= least) continue;
       least = cycles;
       best["MB"] = mb;

@@ -1,7 +1,8 @@
 // Tiles of products of bf16 by the matrix units of a CPU's cores (shaders/matmul_core_units.hki).
 //
-// The units are some twenty times as fast as a core's vectors, so copies of the operands count: blocks are chosen for
-// which the fullest core has the least to do. Thread safety: pure functions.
+// Units of tiles are some twenty times as fast as a core's vectors, products of pairs twice: copies of the operands
+// count more or less, and blocks are chosen for which the fullest core has the least to do. Thread safety: pure
+// functions.
 #pragma once
 
 #include "heddle/core/contract/device_info.h"

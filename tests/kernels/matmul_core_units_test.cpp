@@ -118,8 +118,11 @@ TEST(MatmulCoreUnits, AreTakenForBf16WhereTheyAre) {
   caps.target = Target::opencl;
   ASSERT_EQ(caps.machine(), Machine::cpu_loops);
   EXPECT_NE(schedule_of(caps, DType::bf16, DType::bf16, 64), 8);
-  caps.matrix_units = core_units_bf16;
-  EXPECT_TRUE(print_options(caps).core_units);
+  caps.matrix_units = core_pairs_bf16;
+  EXPECT_EQ(print_options(caps).core_units, CoreUnits::pairs);
+  EXPECT_EQ(schedule_of(caps, DType::bf16, DType::bf16, 64), 8);
+  caps.matrix_units = core_tiles_bf16;
+  EXPECT_EQ(print_options(caps).core_units, CoreUnits::tiles);
   EXPECT_EQ(schedule_of(caps, DType::bf16, DType::bf16, 64), 8);
   EXPECT_NE(schedule_of(caps, DType::bf16, DType::bf16, 8), 8);
   EXPECT_NE(schedule_of(caps, DType::f16, DType::f16, 64), 8);

@@ -58,7 +58,7 @@ TEST_P(RuntimeFiles, UnitsAreNeededWhereTheyAreUsed) {
   expect_refused(other, HEDDLE_NO_IMAGE, "it was planned for matrix units of another machine");
   Caps plain, units;
   plain.target = units.target = Target::opencl;
-  units.matrix_units = core_units_bf16;
+  units.matrix_units = core_tiles_bf16;
   EXPECT_EQ(needs_complaint(needs_of(plain), units), "");
   EXPECT_NE(needs_complaint(needs_of(units), plain), "");
 }

@@ -8,4 +8,7 @@ namespace heddle::os {
 // signals (sigaltstack) that are too small for it, and says no here where a thread has such a stack already.
 bool allows_tile_units();
 
+// Whether vectors of the processor multiply and add pairs of bf16 (x86's AVX512-BF16), and the system keeps them.
+bool has_pair_dots();
+
 }  // namespace heddle::os

@@ -21,8 +21,15 @@ bool allows_tile_units() {
   }();
   return allowed;
 }
+
+bool has_pair_dots() {
+  // The same, AVX512_BF16: bit 5 of EAX of leaf 7, subleaf 1. The compiler's function also asks for the registers.
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __builtin_cpu_supports("avx512f") != 0 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 5) != 0;
+}
 #else
 bool allows_tile_units() { return false; }
+bool has_pair_dots() { return false; }
 #endif
 
 }  // namespace heddle::os

@@ -3,5 +3,6 @@
 namespace heddle::os {
 
 bool allows_tile_units() { return false; }
+bool has_pair_dots() { return false; }
 
 }  // namespace heddle::os
