@@ -11,9 +11,12 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/integers.h"
+#include "heddle/core/ir/groups.h"
 #include "heddle/core/memory/planned_loop.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
+#include "heddle/core/run/loop_factors.h"
+#include "heddle/core/simplify/make_vertices.h"
 #include "heddle/core/simplify/simplifier.h"
 
 namespace heddle {
@@ -168,6 +171,7 @@ class LoopPlanner {
       same->history = std::max(same->history, output.history);
     }
     outputs_ = std::move(merged);
+    if (caps_.machine() == Machine::cpu_loops) turned_ = turn_factors(prepared, shape_.carries + shape_.slices);
     prepared.outputs.clear();
     for (size_t o = 0; o < outputs_.size(); ++o) prepared.outputs.push_back({outputs_[o].vertex, output_slot(o)});
     for (const Output& output : outputs_) values_.push_back(prepared.nodes[static_cast<size_t>(output.vertex)]);
@@ -198,6 +202,13 @@ class LoopPlanner {
     return add(ops::pad_op, {{0, 0}}, {flat}, {shape_.length, elements}, slice.dtype);
   }
 
+  // A copy of a matrix, column by column.
+  int turned(int given) {
+    const int view = rewrite::permute(out_, given, {1, 0});
+    const IrNode& node = out_.nodes[static_cast<size_t>(view)];
+    return add(copy_op, {}, {view}, node.shape, node.dtype);
+  }
+
   std::set<int> used_slots() const {
     std::set<int> used;
     for (const LoweredKernel& kernel : planned_->body.kernels) {
@@ -215,7 +226,8 @@ class LoopPlanner {
       if (!used.contains(a)) continue;
       PlannedLoop::Slot& slot = planned_->slots[static_cast<size_t>(a)];
       if (from_outside(a)) {
-        slot = {PlannedLoop::Slot::Kind::whole, operand(inputs_[static_cast<size_t>(a)])};
+        const int given = inputs_[static_cast<size_t>(a)];
+        slot = {PlannedLoop::Slot::Kind::whole, operand(turned_.contains(a) ? turned(given) : given)};
       } else if (is_carry(a)) {
         const Output& next = output_of_carry(a);
         slot = {PlannedLoop::Slot::Kind::carried, operand(inputs_[static_cast<size_t>(a)]),
@@ -329,6 +341,7 @@ class LoopPlanner {
   Graph body_;
   std::shared_ptr<PlannedLoop> planned_;
   std::vector<bool> unchanged_, live_;
+  std::set<int> turned_;  // arguments that the body reads from a turned copy
   std::vector<Output> outputs_;
   std::vector<IrNode> values_;              // by output: shape and dtype
   std::map<int, std::ptrdiff_t> asked_of_;  // vertex of the body as imported -> output

@@ -149,6 +149,33 @@ TEST_P(ControlFlow, LaunchesPerStep) {
   EXPECT_TRUE(std::isfinite(sum(w).item()));
 }
 
+// A factor from outside that few rows multiply by columns (core/run/loop_factors.h), beside one that is read both ways.
+TEST_P(ControlFlow, FactorsReadByColumns) {
+  const auto all_of = [](DeviceContext& d, int64_t width) {
+    const Tensor u = leaf({width, width}, 0.37, d), v = leaf({width + 3, width}, 0.53, d),
+                 first = leaf({3, width}, 0.9, d);
+    Tensors results = scan(
+                          [&](const Tensors& c, const Tensors&) {
+                            const Tensor both = matmul(matmul(c[0], transpose(v)), v);
+                            return Scanned{{tanh(matmul(c[0], transpose(u)) * 0.3 + both * 0.01)}, {}};
+                          },
+                          {first}, {}, {.length = 3})
+                          .carry;
+    results.push_back(grad(sum(square(results[0])), Tensors{u})[0]);
+    return results;
+  };
+  const auto launches = [&](int64_t width) {
+    const uint64_t before = device().counters().kernels;
+    const Tensors found = all_of(device(), width), expected = all_of(heddle::device("reference:0"), width);
+    eval(found);
+    const uint64_t after = device().counters().kernels;
+    for (size_t i = 0; i < found.size(); ++i) expect_near(found[i], expected[i], 1e-5, "result");
+    return after - before;
+  };
+  const bool turns = device().caps().machine() == Machine::cpu_loops;
+  EXPECT_EQ(launches(71), launches(61) + (turns ? 1 : 0));
+}
+
 // Carries of every kind against numbers computed here: they change places, stay, are results as they are.
 TEST_P(ControlFlow, OddCarries) {
   DeviceContext& d = device();
