@@ -78,8 +78,8 @@ TEST(Replicas, MeshesThatRanksDoNotMakeUpAreRefused) {
   EXPECT_EQ(Replicas(alone).mesh(), "dp=1");
   EXPECT_EQ(Replicas(alone, "dp=1").mesh(), "dp=1");
   expect_error<ValueError>([&] { Replicas ranks(alone, "dp=2"); }, {"[mesh] dp=2 needs 2 ranks; the world has 1"});
-  expect_error<ValueError>([&] { Replicas ranks(alone, "ep=1"); },
-                           {"[mesh] ep=1: the axis ep is not known to training"});
+  expect_error<ValueError>([&] { Replicas ranks(alone, "xp=1"); },
+                           {"[mesh] xp=1: the axis xp is not known to training"});
   expect_error<ValueError>([&] { Replicas ranks(alone, "dp"); }, {"'dp' is no axis"});
 }
 
