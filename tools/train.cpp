@@ -44,11 +44,21 @@ void interrupt_run() {
   if (train::Trainer* current = running) current->interrupt();
 }
 
-// Asked by the launcher: ends at once where there is nothing to save, and at the second time.
+// Of ranks that go on without one that is lost; else null.
+std::atomic<distributed::World*> surviving{nullptr};
+
+// Asked by the launcher: ends at once where there is nothing to save, and at the second time. MPI does not tell the
+// others of a rank that ends without a signal: they are told here that they shall end as well.
 void asked_to_end() {
   static std::atomic<bool> before{false};
   train::Trainer* const current = running;
-  if (current == nullptr || before.exchange(true)) std::_Exit(exit_signalled + SIGINT);
+  if (current == nullptr || before.exchange(true)) {
+    if (distributed::World* const world = surviving) {
+      world->give_up();
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+    std::_Exit(exit_signalled + SIGINT);
+  }
   current->interrupt();
 }
 
@@ -221,6 +231,7 @@ int run_training(train::Config config, bool resume, bool json, const RankOptions
   const std::unique_ptr<distributed::World> world =
       distributed::open_world({.limit_seconds = ranks.timeout, .survives = ranks.elastic});
   std::optional<LauncherWatch> launcher;
+  if (world->survives()) surviving = world.get();
   if (is_launched() && world->rank() == 0) launcher.emplace(asked_to_end);
   try {
     return train_as_rank(std::move(config), resume, json, ranks.mesh, *world);
