@@ -54,6 +54,17 @@ void check(const KernelSource& s) {
   }
 }
 
+// Of a part's function: a loop over the groups that it takes, left open.
+constexpr std::string_view take_groups =
+    "  if (!hkw_enter(hkw_shared, hkw_phase)) return;\n"
+    "  const uint hkw_all = hk_groups0 * hk_groups1 * hk_groups2, hkw_chunks = hkw_chunks_of(hkw_all);\n"
+    "  uint hkw_done = 0u, hkw_behind = 0u, hkw_chunk = 0u;\n"
+    "  for (; hkw_take(hkw_shared, hkw_phase, hkw_chunks, &hkw_behind, &hkw_chunk); ++hkw_done) {\n"
+    "  const uint hkw_end_of_chunk = (uint)((ulong)(hkw_chunk + 1u) * hkw_all / hkw_chunks);\n"
+    "  for (uint hkw_at = (uint)((ulong)hkw_chunk * hkw_all / hkw_chunks); hkw_at < hkw_end_of_chunk; ++hkw_at) {\n"
+    "  const uint hk_group0 = hkw_at % hk_groups0, hk_group1 = hkw_at / hk_groups0 % hk_groups1;\n"
+    "  const uint hk_group2 = hkw_at / hk_groups0 / hk_groups1;\n";
+
 // One #define; a value of several lines becomes one logical line. Line comments would swallow the rest, so they go.
 std::string define(std::string_view name, std::string_view value) {
   std::string text = fmt::format("#define {} ", name);
@@ -312,8 +323,9 @@ struct Printer {
     return without_line_marks(out + c_functions(s, arguments));
   }
 
-  // A function over pointers that walks over all groups; what its text defines is taken back behind it.
-  std::string run_part(std::string_view name) {
+  // A function over pointers that walks over all groups, or over those that it takes; what its text defines is taken
+  // back behind it.
+  std::string run_part(std::string_view name, PartGroups groups) {
     check(s);
     const Identifiers used = identifiers(all_text(s));
     quads_ = {loads_quads(used), used.contains("STORE_QUAD")};
@@ -322,14 +334,20 @@ struct Printer {
     for (const std::string& function : function_names(s.helpers))
       out += fmt::format("#define {0} {1}_{0}\n", function, name);
     out += fmt::format("#line 1 \"{} (helpers)\"\n{}\n", s.origin, s.helpers);
-    out +=
-        fmt::format("static HK_WIDE void {}(const uint hk_groups0, const uint hk_groups1, const uint hk_groups2", name);
+    const bool taken = groups == PartGroups::taken;
+    out += fmt::format("static HK_WIDE void {}({}const uint hk_groups0, const uint hk_groups1, const uint hk_groups2",
+                       name, taken ? "hkw_words hkw_shared, const uint hkw_phase, " : "");
     for (const auto& b : s.buffers) out += fmt::format(",\n    {} hk_{}", pointer(b), b.name);
     for (const auto& k : s.constants) out += fmt::format(",\n    const {} {}", constant_type(k.type), k.name);
     out += ") {\n";
-    for (const char* axis : {"2", "1", "0"})
-      out += fmt::format("  for (uint hk_group{0} = 0u; hk_group{0} < hk_groups{0}; ++hk_group{0})\n", axis);
-    out += fmt::format("  {{\n#line {} \"{}\"\n{}\n  }}\n}}\n", s.first_line, s.origin, s.body);
+    if (taken) {
+      out += take_groups;
+    } else {
+      for (const char* axis : {"2", "1", "0"})
+        out += fmt::format("  for (uint hk_group{0} = 0u; hk_group{0} < hk_groups{0}; ++hk_group{0})\n", axis);
+    }
+    out += fmt::format("  {{\n#line {} \"{}\"\n{}\n  }}\n{}}}\n", s.first_line, s.origin, s.body,
+                       taken ? "  }\n  }\n  hkw_leave(hkw_shared, hkw_phase, hkw_chunks, hkw_done);\n" : "");
     for (const std::string& defined : defined_names(out)) out += fmt::format("#undef {}\n", defined);
     return out;
   }
@@ -387,18 +405,19 @@ std::string part_vector_width(const KernelSource& source) {
   return "";
 }
 
-std::string print_part(const KernelSource& source, std::string_view name) {
+std::string print_part(const KernelSource& source, std::string_view name, PartGroups groups) {
   if (const std::string why = part_refusal(source); !why.empty())
     throw ValueError(fmt::format("[kernel {}] cannot be a part of another one: {}", source.name, why));
-  return Printer{source, Target::opencl, {}}.run_part(name);
+  return Printer{source, Target::opencl, {}}.run_part(name, groups);
 }
 
-std::string part_prologue() {
+std::string part_prologue(PartGroups groups) {
   const auto by_axis = [](std::string_view macro, std::string_view value) {
     return fmt::format("#undef {0}\n#define {0}(d) ((d) == 0 ? {1}0 : (d) == 1 ? {1}1 : {1}2)\n", macro, value);
   };
   return by_axis("GROUP_ID", "hk_group") + by_axis("NUM_GROUPS", "hk_groups") +
-         "#undef LOCAL_ID\n#define LOCAL_ID(d) 0u\n#undef BARRIER\n#define BARRIER()\n";
+         "#undef LOCAL_ID\n#define LOCAL_ID(d) 0u\n#undef BARRIER\n#define BARRIER()\n" +
+         std::string(groups == PartGroups::taken ? prelude_text("prelude.parts") : "");
 }
 
 }  // namespace heddle

@@ -45,9 +45,14 @@ std::string print(const KernelSource& source, Target target, const PrintOptions&
 
 // Kernels of one lane as functions of OpenCL C, for a kernel that runs several (core/run/chains.h). Its helpers are
 // part_prologue() and then print_part() of each: a function of the numbers of groups (three uints), then a pointer for
-// each buffer, then each constant, that walks over all groups. The text takes back what it defines.
-std::string part_prologue();
-std::string print_part(const KernelSource& source, std::string_view name);
+// each buffer, then each constant. The text takes back what it defines.
+enum class PartGroups : uint8_t {
+  all,   // the function walks over all groups
+  taken  // several work groups call it, with two arguments before the others: the words of shaders/prelude.parts, and a
+         // number that counts up from call to call; each computes the groups that it takes
+};
+std::string part_prologue(PartGroups groups = PartGroups::all);
+std::string print_part(const KernelSource& source, std::string_view name, PartGroups groups = PartGroups::all);
 // Why a kernel cannot be one: "its groups have several lanes"; "" when it can. Barriers of one lane wait for nobody.
 std::string part_refusal(const KernelSource& source);
 // The define VW that its vectors need, which is one for the whole text; "" where it has none.

@@ -24,7 +24,7 @@ using Place = GraphImage::Place;
 
 thread_local int scopes = 0;
 
-enum class Setting : uint8_t { never, repeated, always };
+enum class Setting : uint8_t { never, repeated, shared, always };
 
 Setting setting() {
   static const Setting chosen = [] {
@@ -32,8 +32,9 @@ Setting setting() {
     const std::string_view value = given ? given : "";
     if (value == "never") return Setting::never;
     if (value == "always") return Setting::always;
+    if (value == "shared") return Setting::shared;
     if (!value.empty() && value != "automatic")
-      print_error("heddle: HEDDLE_CHAINS is '{}', expected automatic, never or always: automatic\n", value);
+      print_error("heddle: HEDDLE_CHAINS is '{}', expected automatic, never, shared or always: automatic\n", value);
     return Setting::repeated;
   }();
   return chosen;
@@ -42,10 +43,22 @@ Setting setting() {
 // On one core, of values in its cache: 40 GB/s, 40 GFLOP/s.
 double guessed_seconds(const KernelFacts& facts) { return std::max(facts.bytes() / 4e10, facts.flops / 4e10); }
 
-// One chain while it grows.
+// Whether a chain that runs `rows` times in a row may have several workers.
+bool may_share(int64_t rows, const Caps& caps, const ChainLimits& limits) {
+  return shares_links(caps, limits) && (rows >= limits.shared_rows || setting() == Setting::shared);
+}
+
+// That one core takes longer for a launch than all of them.
+double lost_seconds(const Launch& launch, const Caps& caps) {
+  const uint64_t groups = uint64_t{launch.groups[0]} * launch.groups[1] * launch.groups[2];
+  const double cores = static_cast<double>(std::min<uint64_t>(groups, caps.compute_units));
+  return guessed_seconds(launch.facts) * (1 - 1 / cores);
+}
+
+// One chain while it grows; `rows`: how often it will run in a row.
 class ChainBuilder {
  public:
-  ChainBuilder(const Caps& caps, const ChainLimits& limits) : caps_(caps), limits_(limits) {}
+  ChainBuilder(const Caps& caps, const ChainLimits& limits, int64_t rows) : caps_(caps), limits_(limits), rows_(rows) {}
 
   // False, and nothing changes, when the chain is full or the kernel does not go with the others.
   bool add(const Launch& launch, const KernelSource& source) {
@@ -55,15 +68,15 @@ class ChainBuilder {
                                     [&](const Place& place) { return !buffer_of_.contains(key(place)); });
     if ((!width_.empty() && !width.empty() && width != width_) || links_.size() == limits_.links ||
         (fresh && parts_.size() == limits_.texts) ||
-        row_.places.size() + static_cast<size_t>(more) + 1 > caps_.max_bindings)
+        row_.places.size() + static_cast<size_t>(more) + 2 > caps_.max_bindings)
       return false;
     if (!width.empty()) width_ = width;
     if (fresh) {
-      const std::string name = fmt::format("hk_part{}", parts_.size());
-      helpers_ += print_part(source, name);
-      parts_.emplace(source.hash(), name);
+      parts_.emplace(source.hash(), fmt::format("hk_part{}", parts_.size()));
+      texts_.push_back(source);
     }
     links_.push_back({parts_.at(source.hash()), source.name, {}, {}});
+    lost_seconds_ += lost_seconds(launch, caps_);
     add_numbers(launch, source, links_.back());
     for (size_t b = 0; b < launch.places.size(); ++b) add_place(launch.places[b], source.buffers[b], links_.back());
     add_facts(launch.facts);
@@ -73,30 +86,31 @@ class ChainBuilder {
 
   size_t links() const { return links_.size(); }
 
+  // More than one where sharing out the groups gains more than meeting after each link costs.
+  uint32_t workers() const {
+    const double meeting = limits_.meeting * static_cast<double>(links_.size());
+    const bool pays = (lost_seconds_ - meeting) * static_cast<double>(rows_) > limits_.seconds;
+    return pays && may_share(rows_, caps_, limits_) ? caps_.compute_units : 1;
+  }
+
   KernelSource source() const {
+    const bool shared = workers() > 1;
+    const PartGroups groups = shared ? PartGroups::taken : PartGroups::all;
     KernelSource made;
     made.name = fmt::format("chain{}_{}", links_.size(), links_.front().kernel);
     made.buffers = buffers_;
+    for (BufferParam& buffer : made.buffers) buffer.scattered = buffer.scattered || rows_ > 1;
+    if (shared) made.buffers.push_back({"t_shared", DType::i32, Access::read_write});
     made.buffers.push_back({"t_table", DType::i32, Access::read});
     made.constants = {{"t_total", ConstParam::Type::i32}};
     if (!width_.empty()) made.defines.emplace_back("VW", width_);
-    made.helpers = part_prologue() + helpers_;
+    made.helpers = part_prologue(groups);
+    for (const KernelSource& text : texts_) made.helpers += print_part(text, parts_.at(text.hash()), groups);
     made.origin = "chain";
-    // The table: where its row starts; then the row: its first work group, a base for each buffer, the numbers.
-    const size_t numbers = 2 + buffers_.size();
-    for (const Link& link : links_) {
-      std::vector<std::string> arguments;
-      for (size_t n = 0; n < link.numbers.size(); ++n) {
-        const std::string value = fmt::format("LOAD(t_table, {})", numbers + link.numbers[n].first);
-        arguments.push_back(link.numbers[n].second == ConstParam::Type::i32   ? value
-                            : link.numbers[n].second == ConstParam::Type::u32 ? fmt::format("CAST(uint, {})", value)
-                                                                              : fmt::format("AS_FLOAT({})", value));
-        if (n == 2)  // behind the numbers of groups
-          for (const size_t b : link.buffers)
-            arguments.push_back(fmt::format("(__global void*)hk_{}", buffers_[b].name));
-      }
-      made.body += fmt::format("{}({});\n", link.part, fmt::join(arguments, ", "));
-    }
+    made.body = "for (int t_row = 0; t_row < t_total; ++t_row) {\nconst int t_seg = LOAD(t_table, t_row);\n";
+    for (size_t l = 0; l < links_.size(); ++l) made.body += call_of(l, shared);
+    made.body += "}\n";
+    if (shared) made.body += "hkw_end((hkw_words)hk_t_shared);\n";
     return made;
   }
 
@@ -106,6 +120,7 @@ class ChainBuilder {
     made.kind = Launch::Kind::joined;
     made.index = kernel;
     made.joined.push_back({row_.places, row_.constants, 1});
+    made.workers = workers();
     made.loop_iterations = loop_iterations_;
     made.facts = facts_;
     return made;
@@ -119,6 +134,24 @@ class ChainBuilder {
   };
   using Key = std::tuple<Place::Kind, int32_t, uint64_t, uint64_t>;
   static Key key(const Place& place) { return {place.kind, place.index, place.offset, place.bytes}; }
+
+  // The table: where each row starts; then the rows: a first work group, a base for each buffer, the numbers.
+  std::string call_of(size_t l, bool shared) const {
+    const Link& link = links_[l];
+    std::vector<std::string> arguments;
+    if (shared) arguments = {"(hkw_words)hk_t_shared", fmt::format("CAST(uint, t_row) * {}u + {}u", links_.size(), l)};
+    for (size_t n = 0; n < link.numbers.size(); ++n) {
+      const std::string value = fmt::format("LOAD(t_table, t_seg + {})", 1 + buffers_.size() + link.numbers[n].first);
+      arguments.push_back(link.numbers[n].second == ConstParam::Type::i32   ? value
+                          : link.numbers[n].second == ConstParam::Type::u32 ? fmt::format("CAST(uint, {})", value)
+                                                                            : fmt::format("AS_FLOAT({})", value));
+      if (n != 2) continue;  // buffers stand behind the numbers of groups
+      for (const size_t b : link.buffers)
+        arguments.push_back(
+            fmt::format("(__global void*)(hk_{} + LOAD(t_table, t_seg + {}))", buffers_[b].name, 1 + b));
+    }
+    return fmt::format("{}({});\n", link.part, fmt::join(arguments, ", "));
+  }
 
   void add_numbers(const Launch& launch, const KernelSource& source, Link& link) {
     const auto add = [&](uint32_t number, ConstParam::Type type) {
@@ -155,8 +188,11 @@ class ChainBuilder {
 
   const Caps& caps_;
   const ChainLimits& limits_;
-  std::string width_, helpers_;
+  int64_t rows_;
+  double lost_seconds_ = 0;
+  std::string width_;
   std::map<uint64_t, std::string> parts_;  // by hash, the name of the function
+  std::vector<KernelSource> texts_;        // in the order of their functions
   std::map<Key, size_t> buffer_of_;
   std::vector<BufferParam> buffers_;
   GraphImage::JoinedRow row_;
@@ -175,28 +211,28 @@ class ImageChainer {
 
   std::vector<Chain> run() {
     std::vector<int32_t> none;
-    for (GraphImage::Loop& loop : image_.loops) chain(loop.body, none);
-    std::vector<Chain> chains = chain(image_.launches, image_.cuts);
+    for (GraphImage::Loop& loop : image_.loops) chain(loop.body, none, loop.places.length);
+    std::vector<Chain> chains = chain(image_.launches, image_.cuts, 1);
     drop_unused();
     return chains;
   }
 
  private:
-  bool may_chain(const Launch& launch) const {
+  bool may_chain(const Launch& launch, int64_t rows) const {
     if (launch.kind != Launch::Kind::kernel || !fits_[static_cast<size_t>(launch.index)]) return false;
-    const uint64_t groups = uint64_t{launch.groups[0]} * launch.groups[1] * launch.groups[2];
-    const double cores = static_cast<double>(std::min<uint64_t>(groups, caps_.compute_units));
-    return guessed_seconds(launch.facts) * (1 - 1 / cores) <= limits_.seconds;
+    return lost_seconds(launch, caps_) <= limits_.seconds ||
+           (may_share(rows, caps_, limits_) && guessed_seconds(launch.facts) <= limits_.longest);
   }
 
-  // `cuts` are moved along.
-  std::vector<Chain> chain(std::vector<Launch>& launches, std::vector<int32_t>& cuts) {
+  // `cuts` are moved along. `rows`: how often all run in a row.
+  std::vector<Chain> chain(std::vector<Launch>& launches, std::vector<int32_t>& cuts, int64_t rows) {
     std::vector<Launch> kept;
     std::vector<Chain> chains;
     std::optional<ChainBuilder> growing;
     size_t first = 0;
     const auto close = [&] {
-      if (growing && growing->links() > 1) {
+      // One kernel that is all of a loop is a chain of its iterations.
+      if (growing && (growing->links() > 1 || (rows > 1 && launches.size() == 1))) {
         KernelSource source = growing->source();
         chains.push_back({source.name, first, growing->links()});
         Launch launch = growing->launch(kernel_of(source));
@@ -214,7 +250,7 @@ class ImageChainer {
         close();
         *cut++ = static_cast<int32_t>(kept.size());
       }
-      if (!may_chain(launches[l])) {
+      if (!may_chain(launches[l], rows)) {
         close();
         kept.push_back(std::move(launches[l]));
         continue;
@@ -223,7 +259,7 @@ class ImageChainer {
       if (growing && growing->add(launches[l], source)) continue;
       close();
       first = l;
-      if (!growing.emplace(caps_, limits_).add(launches[l], source)) {
+      if (!growing.emplace(caps_, limits_, rows).add(launches[l], source)) {
         growing.reset();
         kept.push_back(std::move(launches[l]));
       }
@@ -281,8 +317,12 @@ RepeatedScope::~RepeatedScope() { --scopes; }
 bool RepeatedScope::active() { return scopes > 0 || Replay::capturing(); }
 
 bool chains_wanted(const DeviceContext& device) {
-  const bool wanted = setting() == Setting::always || (setting() == Setting::repeated && RepeatedScope::active());
+  const bool wanted = setting() == Setting::always || (setting() != Setting::never && RepeatedScope::active());
   return wanted && Quirks(device.info()).has(Quirk::wakes_threads);
+}
+
+bool shares_links(const Caps& caps, const ChainLimits& limits) {
+  return caps.compute_units > 1 && caps.compute_units <= limits.workers;
 }
 
 std::vector<Chain> chain_launches(GraphImage& image, const Caps& caps, const ChainLimits& limits) {

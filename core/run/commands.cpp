@@ -108,24 +108,37 @@ class CommandBuilder {
   // bindings say.
   void add_joined(const Launch& launch, const Bind& bind) {
     std::vector<std::vector<Binding>> bound;
-    for (const GraphImage::JoinedRow& row : launch.joined) {
-      bound.push_back(bind(row.places));
-      check(bound.back(), launch);
-    }
-    const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
-    for (const JoinedLaunch& part : cover_joined(kernel_of(launch), launch.joined, bound, device_.caps())) {
-      bound_.rows.resize(round_up(bound_.rows.size(), alignment), 0);
-      const std::vector<int32_t> rows = joined_table(kernel_of(launch), launch.joined, bound, part);
+    for (const GraphImage::JoinedRow& row : launch.joined) bound.push_back(bind(row.places));
+    add_rows(launch, launch.joined, bound);
+  }
+
+  void add_rows(const Launch& launch, JoinedRows rows, const std::vector<std::vector<Binding>>& bound) {
+    for (const std::vector<Binding>& row : bound) check(row, launch);
+    const bool chain = launch.workers > 0;
+    for (const JoinedLaunch& part : cover_joined(kernel_of(launch), rows, bound, device_.caps(), chain)) {
       Dispatch dispatch;
-      const auto groups = fold_groups(part.groups, device_.caps());
-      std::copy(groups.begin(), groups.end(), dispatch.groups);
+      dispatch.groups[0] = launch.workers;
+      if (!chain) {
+        const auto groups = fold_groups(part.groups, device_.caps());
+        std::copy(groups.begin(), groups.end(), dispatch.groups);
+      }
       dispatch.bindings = part.covers;
-      dispatch.bindings.push_back(
-          {BufferId::none, bound_.rows.size() * sizeof(int32_t), rows.size() * sizeof(int32_t)});
+      // What the workers of a chain share is zero whenever none of them runs.
+      if (launch.workers > 1)
+        dispatch.bindings.push_back(in_table(std::vector<int32_t>(size_t{16} * (2 + launch.workers), 0)));
+      dispatch.bindings.push_back(in_table(joined_table(kernel_of(launch), rows, bound, part)));
       dispatch.constants = {static_cast<uint32_t>(part.groups)};
       push(std::move(dispatch), launch);
-      bound_.rows.insert(bound_.rows.end(), rows.begin(), rows.end());
     }
+  }
+
+  // Where these words will lie in the table, which gets its buffer when all are known.
+  Binding in_table(const std::vector<int32_t>& words) {
+    const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
+    bound_.rows.resize(round_up(bound_.rows.size(), alignment), 0);
+    const Binding binding{BufferId::none, bound_.rows.size() * sizeof(int32_t), words.size() * sizeof(int32_t)};
+    bound_.rows.insert(bound_.rows.end(), words.begin(), words.end());
+    return binding;
   }
 
   // Every iteration launches the kernels of the body, with the memory of its turn.
@@ -134,13 +147,21 @@ class CommandBuilder {
       const Binding &from = outer[static_cast<size_t>(fill.from)], &row = outer[static_cast<size_t>(fill.to)];
       copy({from.buffer, from.offset, fill.bytes}, {row.buffer, row.offset + fill.offset, fill.bytes});
     }
-    for (int64_t iteration = 0; iteration < loop.places.length; ++iteration) {
-      const Bind bind = [&](const std::vector<Place>& places) {
-        std::vector<Binding> bindings;
-        bindings.reserve(places.size());
-        for (const Place& place : places) bindings.push_back(in_turn(place, loop.places, iteration, outer));
-        return bindings;
-      };
+    int64_t iteration = 0;
+    const Bind bind = [&](const std::vector<Place>& places) {
+      std::vector<Binding> bindings;
+      bindings.reserve(places.size());
+      for (const Place& place : places) bindings.push_back(in_turn(place, loop.places, iteration, outer));
+      return bindings;
+    };
+    if (loop.is_chain()) {
+      std::vector<std::vector<Binding>> bound;
+      for (; iteration < loop.places.length; ++iteration) bound.push_back(bind(loop.body[0].joined[0].places));
+      const std::vector<GraphImage::JoinedRow> rows(bound.size(), loop.body[0].joined[0]);
+      if (!rows.empty()) add_rows(loop.body[0], rows, bound);
+      return;
+    }
+    for (; iteration < loop.places.length; ++iteration) {
       for (const Launch& inner : loop.body) add(inner, bind);
     }
   }
@@ -192,9 +213,12 @@ class CommandBuilder {
     device_.write(*bound_.table, 0, bound_.rows.data(), bound_.rows.size() * sizeof(int32_t));
     for (Command& command : bound_.list) {
       auto* dispatch = std::get_if<Dispatch>(&command);
-      if (!dispatch || dispatch->bindings.empty() || dispatch->bindings.back().buffer != BufferId::none) continue;
-      dispatch->bindings.back().buffer = bound_.table->binding().buffer;
-      dispatch->bindings.back().offset += bound_.table->binding().offset;
+      if (!dispatch) continue;
+      for (Binding& binding : dispatch->bindings) {
+        if (binding.buffer != BufferId::none) continue;
+        binding.buffer = bound_.table->binding().buffer;
+        binding.offset += bound_.table->binding().offset;
+      }
     }
   }
 

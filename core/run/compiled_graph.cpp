@@ -25,6 +25,7 @@
 #include "heddle/core/run/launcher.h"
 #include "heddle/core/run/planner.h"
 #include "heddle/core/simplify/precomputed.h"
+#include "heddle/core/tiles/shared_links.h"
 
 namespace heddle {
 namespace {
@@ -257,6 +258,8 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
                                                       const std::vector<uint16_t>& varies) {
   const Caps& caps = device.caps();
   const LoweringScope lowering(captured);
+  const bool chained = fuse && chains_wanted(device);
+  const SharedLinksScope shared_links(chained && varies.empty() && shares_links(caps));
   const HostSpan span("plan");
   const Graph imported = import_graph(captured, varies);
   Graph graph = prepare(imported, caps, fuse);
@@ -271,8 +274,7 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
   Planned planned = plan_graph(device, std::move(graph), captured, fuse, captured.early);
   // Kernels for any size stay what they are: chains of other sizes would be other ones.
   std::vector<Chain> chains;
-  if (fuse && chains_wanted(device) && !anything_varies(planned.plan.scheduled.graph))
-    chains = chain_launches(planned.image, caps);
+  if (chained && !anything_varies(planned.plan.scheduled.graph)) chains = chain_launches(planned.image, caps);
   if (once) {
     planned.image.once.push_back(std::move(once->image));
     planned.image.once_slots.assign(once_slots.begin(), once_slots.end());

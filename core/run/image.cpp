@@ -14,7 +14,8 @@ size_t launches_of(const GraphImage& image, const GraphImage::Launch& launch) {
   const GraphImage::Loop& loop = image.loops[static_cast<size_t>(launch.index)];
   size_t one = 0;
   for (const GraphImage::Launch& inner : loop.body) one += launches_of(image, inner);
-  return one * static_cast<size_t>(loop.places.length) + loop.places.fills.size();
+  const size_t turns = loop.is_chain() ? size_t{loop.places.length > 0} : static_cast<size_t>(loop.places.length);
+  return one * turns + loop.places.fills.size();
 }
 
 template <class List>
@@ -137,9 +138,12 @@ class Inspection {
       return;
     }
     if (at.joined.empty() || kernel.buffers.empty()) return fault("a joined launch has no rows");
+    if (at.workers > 0 && (at.joined.size() != 1 || at.joined[0].groups != 1 || at.workers > 255))
+      fault("a chain has several rows, or too many workers");
+    const size_t own = at.workers > 1 ? 2 : 1;  // buffers that the table fills
     for (const GraphImage::JoinedRow& row : at.joined) {
       places(row.places, loop);
-      if (row.groups <= 0 || row.places.size() + 1 != kernel.buffers.size() ||
+      if (row.groups <= 0 || row.places.size() + own != kernel.buffers.size() ||
           row.constants.size() != at.joined[0].constants.size())
         fault("a joined row does not fit its kernel");
     }

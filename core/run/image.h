@@ -42,7 +42,7 @@ struct GraphImage {
     const KernelSignature& signature() const { return binary.signature; }
     bool is_compiled() const { return binary.kind != KernelBinary::Kind::none; }
   };
-  // A row of a joined launch's table.
+  // A row of a joined launch's table, or of a chain's, one an iteration.
   struct JoinedRow {
     std::vector<Place> places;
     std::vector<uint32_t> constants;
@@ -56,6 +56,7 @@ struct GraphImage {
     std::vector<Place> places;        // by buffer of the kernel
     std::vector<uint32_t> constants;  // by constant of the kernel
     std::vector<JoinedRow> joined;
+    uint32_t workers = 0;         // of a chain (core/run/chains.h): its work groups; 0: no chain
     uint64_t host_offset = 0;     // of a transfer
     int64_t loop_iterations = 0;  // of the work item with the most
     KernelFacts facts;
@@ -63,6 +64,7 @@ struct GraphImage {
   struct Loop {
     LoopPlaces places;
     std::vector<Launch> body;
+    bool is_chain() const { return body.size() == 1 && body[0].workers > 0; }  // then all iterations are one launch
   };
   // After all launches: a value that could not be written straight where it is assigned.
   struct CopyBack {

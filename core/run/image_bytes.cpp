@@ -20,7 +20,7 @@ inline constexpr int archived_values<LoopPlaces::Slot::Kind> = 5;
 
 namespace {
 
-constexpr uint64_t magic = 0x33474d494c444548;  // "HEDLIMG3"
+constexpr uint64_t magic = 0x34474d494c444548;  // "HEDLIMG4"
 
 // ---- members of each type, for writing and for reading
 
@@ -56,7 +56,7 @@ void visit(Archive& a, GraphImage::Launch& l) {
     a.numbers(r.constants);
     a(r.groups);
   });
-  a(l.host_offset, l.loop_iterations);
+  a(l.workers, l.host_offset, l.loop_iterations);
   visit(a, l.facts);
 }
 
@@ -149,7 +149,7 @@ GraphImage image_from_bytes(std::span<const uint8_t> bytes) {
   if (bytes.size() < sizeof(head)) throw IoError(fmt::format("[image] {} bytes are no image", bytes.size()));
   std::memcpy(head, bytes.data(), sizeof(head));
   if (head[0] != magic)
-    throw IoError("[image] this is no image, or one of another version of Heddle: it does not begin with HEDLIMG3");
+    throw IoError("[image] this is no image, or one of another version of Heddle: it does not begin with HEDLIMG4");
   const std::span<const uint8_t> body = bytes.subspan(sizeof(head));
   if (hash_bytes(body.data(), body.size()) != head[1])
     throw IoError("[image] the image is damaged: its checksum is another; make it again");

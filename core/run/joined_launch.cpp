@@ -29,7 +29,8 @@ bool extend(JoinedLaunch& launch, const std::vector<Binding>& bound, uint64_t li
 }  // namespace
 
 std::vector<JoinedLaunch> cover_joined(const KernelSignature& kernel, JoinedRows rows,
-                                       const std::vector<std::vector<Binding>>& bound, const Caps& caps) {
+                                       const std::vector<std::vector<Binding>>& bound, const Caps& caps,
+                                       bool in_order) {
   // Positions inside a cover are 32-bit ints, and not all kernels count in bytes. One row begins where its cover does.
   const uint64_t limit =
       rows.size() == 1 ? caps.max_binding_bytes : std::min<uint64_t>(caps.max_binding_bytes, INT32_MAX);
@@ -41,8 +42,11 @@ std::vector<JoinedLaunch> cover_joined(const KernelSignature& kernel, JoinedRows
           fmt::format("[{}] a tensor of {} bytes exceeds what one binding may cover ({} bytes, max_binding_bytes)",
                       kernel.name, binding.size, limit));
     }
-    auto at = std::find_if(launches.begin(), launches.end(),
-                           [&](JoinedLaunch& launch) { return extend(launch, bound[r], limit); });
+    const auto fits = [&](JoinedLaunch& launch) {
+      return !(in_order && launch.rows.size() == most_rows_in_order) && extend(launch, bound[r], limit);
+    };
+    const auto first = in_order && !launches.empty() ? std::prev(launches.end()) : launches.begin();
+    auto at = std::find_if(first, launches.end(), fits);
     if (at == launches.end()) at = launches.insert(at, {bound[r], {}, 0});
     at->rows.push_back(r);
     at->groups += rows[r].groups;

@@ -21,9 +21,13 @@ struct JoinedLaunch {
 };
 
 using JoinedRows = std::span<const GraphImage::JoinedRow>;
-// `bound[r]` are the bindings of row r. LimitError when a tensor is longer than a binding may be.
+// `bound[r]` are the bindings of row r. `in_order`: no row is in an earlier launch than one before it, and a launch has
+// at most most_rows_in_order (shaders/prelude.parts counts links in 24 bits). LimitError when a tensor is longer than a
+// binding may be.
+constexpr size_t most_rows_in_order = 1 << 16;
 std::vector<JoinedLaunch> cover_joined(const KernelSignature& kernel, JoinedRows rows,
-                                       const std::vector<std::vector<Binding>>& bound, const Caps& caps);
+                                       const std::vector<std::vector<Binding>>& bound, const Caps& caps,
+                                       bool in_order = false);
 // The table of one launch: see make_joined() (core/lower/horizontal.h).
 std::vector<int32_t> joined_table(const KernelSignature& kernel, JoinedRows rows,
                                   const std::vector<std::vector<Binding>>& bound, const JoinedLaunch& launch);

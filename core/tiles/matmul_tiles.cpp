@@ -13,6 +13,7 @@
 #include "heddle/core/tiles/choices.h"
 #include "heddle/core/tiles/matmul_core_units.h"
 #include "heddle/core/tiles/matmul_schedules.h"
+#include "heddle/core/tiles/shared_links.h"
 #include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
@@ -67,7 +68,7 @@ Row pick_cpu(const MatmulProblem& p, int64_t threads) {
     row["MR"] = rows_for(std::min<int64_t>(p.M, 4));
     row["NB"] = p.N >= 16 ? 4 : p.N > 4 ? 2 : 1;
     // What takes less time than another thread needs to wake up is few groups' work.
-    if (p.batch == 1 && is_small_work(p.M * p.N * p.K, p.N * p.K, threads))
+    if (p.batch == 1 && !SharedLinksScope::active() && is_small_work(p.M * p.N * p.K, p.N * p.K, threads))
       row["NB"] = choice_at_least("matmul", "NB", std::max<int64_t>(1, ceil_div(p.N, row["NR"])));
     return row;
   }

@@ -1,9 +1,13 @@
 // Chains (core/run/chains.h): one launch instead of several small ones, with the bits of the several.
 #include "heddle/core/run/chains.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "heddle/core/contract/quirks.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/run/compiled_graph.h"
+#include "heddle/core/run/launcher.h"
 #include "heddle/core/run/replay.h"
 #include "heddle/heddle.h"
 #include "tests/support/device_test.h"
@@ -31,6 +35,30 @@ class Chains : public DeviceTest {
     replay.run();
     EXPECT_EQ(result.to_bytes(), at_once);
     return replay.kernels();
+  }
+  // `y` by its launches, and 20 times by chains of so many workers, of which each run finds what the one before left.
+  void expect_same_shared(const Tensor& y, uint32_t workers) {
+    if (!chained()) GTEST_SKIP() << "no chains on " << GetParam();
+    const NodePtr root = y.node();
+    const Capture captured = capture({&root, 1});
+    const GraphImage plain = CompiledGraph::compile(device(), captured, true, {})->image();
+    GraphImage image = plain;
+    Caps caps = device().caps();
+    caps.compute_units = workers;
+    ASSERT_FALSE(chain_launches(image, caps, {.shared_rows = 1}).empty());
+    ASSERT_LT(image.launches.size(), plain.launches.size());
+    const auto is_shared = [&](const GraphImage::Launch& launch) { return launch.workers == workers; };
+    ASSERT_TRUE(workers == 1 || std::any_of(image.launches.begin(), image.launches.end(), is_shared));
+    const auto bytes_of = [&](Launcher& launcher) {
+      const GraphResult result = launcher.run({captured.storages, captured.bases, captured.host_values});
+      Storage& storage = *result.outputs.at(0).storage;
+      std::vector<uint8_t> all(storage.bytes());
+      device().read(storage, 0, all.data(), all.size());
+      return all;
+    };
+    Launcher before(device(), plain), after(device(), image);
+    const std::vector<uint8_t> expected = bytes_of(before);
+    for (int round = 0; round < 20; ++round) ASSERT_EQ(bytes_of(after), expected) << round;
   }
 };
 
@@ -115,6 +143,48 @@ TEST_P(Chains, LargeKernelsStayOfAllCores) {
   const Tensor x = drawn({512, 512}, 11);
   const size_t launches = expect_same([&] { return cumsum(cumsum(x, 0), 1); });
   EXPECT_GE(launches, 2u);
+}
+
+// Long enough for several workers: products, a link with fewer groups than workers, links of many short groups.
+TEST_P(Chains, WorkersShareOutTheGroupsOfALink) {
+  const Tensor x = drawn({61, 193}, 12), w = drawn({193, 193}, 13), k = drawn({5, 3, 3, 3}, 14);
+  Tensor y = x;
+  for (int i = 0; i < 3; ++i) y = tanh(softmax(matmul(y, w) * 0.1, -1));
+  const Tensor image = conv2d(reshape(y, {1, 1, 61, 193}) * reshape(slice(y, 0, {.stop = 3}), {1, 3, 1, 193}), k);
+  const Tensor sums = reshape(cumsum(image, 3), {-1}), sorted = reshape(sort(y, 0).values, {-1});
+  expect_same_shared(concat({sums, reshape(sum(y), {1}), sorted}, 0), device().caps().compute_units);
+}
+
+// More work groups than the driver has threads: the first ones do all, the last ones find nothing left.
+TEST_P(Chains, OneWorkerAloneGetsThrough) {
+  const Tensor x = drawn({40, 200}, 20), w = drawn({200, 200}, 21);
+  expect_same_shared(softmax(tanh(matmul(softmax(matmul(x, w), -1), w)), 0), 7);
+}
+
+// All iterations of a loop are one launch where their memory allows it: of the first and the last one, carries lie
+// elsewhere. Forwards and backwards, one link and several.
+TEST_P(Chains, IterationsOfALoopAreOneLaunch) {
+  const Tensor xs = drawn({23, 3, 96}, 17), w = drawn({96, 96}, 18), start = drawn({3, 96}, 19);
+  const auto all = [&](const ScanBody& body, bool reverse) {
+    return expect_same([&] {
+      const Scanned made = scan(body, {start}, {xs}, {.reverse = reverse});
+      return concat({reshape(made.carry[0], {-1}), reshape(made.ys[0], {-1})}, 0);
+    });
+  };
+  const ScanBody one = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& x) {
+    const Tensor next = tanh(matmul(state[0], w) * 0.1 + x[0]);
+    return Scanned{{next}, {next}};
+  };
+  const ScanBody several = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& x) {
+    const Tensor next = softmax(matmul(state[0], w) + cumsum(x[0], 1), 1);
+    return Scanned{{next}, {matmul(next, w)}};
+  };
+  for (const bool reverse : {false, true}) {
+    const size_t launches = all(one, reverse), more = all(several, reverse);
+    if (!chained()) continue;
+    EXPECT_LE(launches, 6u);
+    EXPECT_LE(more, 6u);
+  }
 }
 
 HEDDLE_DEVICE_TESTS(Chains);

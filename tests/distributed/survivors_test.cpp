@@ -138,7 +138,8 @@ TEST(Survivors, AWorldThatDoesNotSurviveStaysBroken) {
   distributed::test::run_ranks(2,
                                [](World& world) {
                                  if (world.rank() == 1) return;
-                                 expect_error<CommunicationError>([&] { world.renew(); }, {"does not go on without a rank"});
+                                 expect_error<CommunicationError>([&] { world.renew(); },
+                                                                  {"does not go on without a rank"});
                                },
                                {});
   World alone;

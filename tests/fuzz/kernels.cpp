@@ -182,7 +182,7 @@ std::vector<Target> kernel_targets() {
        launch,
        launch_seeds,
        {"\xff\xff\xff\xff\xff\xff\xff\x7f", "HDLCACHE", std::string_view("\1\0\0\0\0\0\0\0", 8)}},
-      {"image", image, image_seeds, {"HEDLIMG3", "\xff\xff\xff\xff", std::string_view("\1\0\0\0\0\0\0\0", 8)}},
+      {"image", image, image_seeds, {"HEDLIMG4", "\xff\xff\xff\xff", std::string_view("\1\0\0\0\0\0\0\0", 8)}},
       {"pack",
        pack,
        pack_seeds,

@@ -130,7 +130,7 @@ std::vector<Target> model_targets() {
        model_parts_seeds,
        {"\"name\":", "\"kind\":", "\"offset\":", "\"bytes\":", "\"sha256\":", "\"target\":", "\"weights\"", "\"image\"",
         "\"attributes\":{", "[[[[[[[[", "9223372036854775808", "1152921504606846976", "-1"}},
-      {"model_image", model_image, model_image_seeds, {"HEDMIMG1", "HEDLIMG3", "\xff\xff\xff\xff\xff\xff\xff\x0f"}},
+      {"model_image", model_image, model_image_seeds, {"HEDMIMG1", "HEDLIMG4", "\xff\xff\xff\xff\xff\xff\xff\x0f"}},
       {"golden", golden, golden_seeds, {"HEDGOLD1", "\xff\xff\xff\xff\xff\xff\xff\x0f"}},
       {"gguf", gguf, gguf_seeds, {"GGUF", "general.alignment", "\x09\x08", "\xff\xff\xff\xff\xff\xff\xff\x0f"}},
       {"torch",
