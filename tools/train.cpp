@@ -122,7 +122,7 @@ int exit_code_of(train::Outcome outcome) {
 }
 
 // What outlives the trainers of a run, which has another one each time that a rank is lost.
-struct Run {
+struct TrainingRun {
   train::Config config;
   bool resume = false, json = false, begun = false;
   DeviceContext* device = nullptr;
@@ -131,7 +131,7 @@ struct Run {
 };
 
 // `replicas`: null where this process trains alone.
-void make_task(Run& run, train::Replicas* replicas) {
+void make_task(TrainingRun& run, train::Replicas* replicas) {
   run.device = &open_device(run.config.run.device, true);
   const train::StallWatch watch(
       train::stall_limit(), [&run, replicas] { return progress_of(*run.device, replicas); },
@@ -141,7 +141,7 @@ void make_task(Run& run, train::Replicas* replicas) {
   if (replicas == nullptr || replicas->leads()) say(run.task->remarks());
 }
 
-void lead(Run& run, train::Trainer& trainer) {
+void lead(TrainingRun& run, train::Trainer& trainer) {
   if (!run.folder) run.folder.emplace(run.config.run.out, run.resume);
   trainer.write_to(*run.folder);
   if (run.json)
@@ -150,7 +150,7 @@ void lead(Run& run, train::Trainer& trainer) {
     trainer.add(std::make_shared<TrainReport>());
 }
 
-void go_on(Run& run, train::Trainer& trainer, bool leads, const train::Survival* survival) {
+void go_on(TrainingRun& run, train::Trainer& trainer, bool leads, const train::Survival* survival) {
   if (survival != nullptr && survival->lost) {
     trainer.set_lost(*survival->lost);
     if (survival->state) return trainer.go_on(*survival->state);
@@ -164,7 +164,7 @@ void go_on(Run& run, train::Trainer& trainer, bool leads, const train::Survival*
 }
 
 // One trainer. `survival`: null where a lost rank ends the run.
-int train_once(Run& run, train::Replicas* replicas, train::Survival* survival) {
+int train_once(TrainingRun& run, train::Replicas* replicas, train::Survival* survival) {
   const bool leads = replicas == nullptr || replicas->leads();
   if (!run.task) make_task(run, replicas);
   const train::StallWatch watch(
@@ -185,14 +185,14 @@ int train_once(Run& run, train::Replicas* replicas, train::Survival* survival) {
 
 int train_here(train::Config config, bool resume, bool json, train::Replicas* replicas) {
   choose_folder(config, resume);
-  Run run{.config = std::move(config), .resume = resume, .json = json};
+  TrainingRun run{.config = std::move(config), .resume = resume, .json = json};
   return train_once(run, replicas, nullptr);
 }
 
 // The folder is the first rank's, since another one may come to write there.
 int train_elastic(train::Config config, bool resume, bool json, const std::string& mesh, distributed::World& world) {
   choose_folder(config, resume);
-  Run run{.config = std::move(config), .resume = resume, .json = json};
+  TrainingRun run{.config = std::move(config), .resume = resume, .json = json};
   const auto once = [&](train::Replicas& replicas, train::Survival& survival) {
     if (!run.task) run.config.run.out = replicas.of_first(run.config.run.out);
     if (replicas.leads() && survival.lost && !run.folder) tell_launcher(launcher_first_lost);
