@@ -55,7 +55,7 @@ inline std::unique_ptr<World> world_of(const LocalWorld& local, int rank, const 
 }
 
 // What each rank threw, as text; "" for those that ended.
-inline std::vector<std::string> run_ranks(int ranks, const std::function<void(World&)>& f,
+inline std::vector<std::string> run_ranks(int ranks, const std::function<void(const LocalWorld&, World&)>& f,
                                           const RankOptions& options = {}) {
   const LocalWorld local(ranks);
   std::vector<std::string> errors(static_cast<size_t>(ranks));
@@ -64,7 +64,7 @@ inline std::vector<std::string> run_ranks(int ranks, const std::function<void(Wo
     threads.emplace_back([&, rank] {
       try {
         const std::unique_ptr<World> world = world_of(local, rank, options);
-        f(*world);
+        f(local, *world);
       } catch (const std::exception& error) {
         errors[static_cast<size_t>(rank)] = error.what();
       }
@@ -72,6 +72,12 @@ inline std::vector<std::string> run_ranks(int ranks, const std::function<void(Wo
   }
   for (std::thread& thread : threads) thread.join();
   return errors;
+}
+
+inline std::vector<std::string> run_ranks(int ranks, const std::function<void(World&)>& f,
+                                          const RankOptions& options = {}) {
+  return run_ranks(
+      ranks, [&f](const LocalWorld&, World& world) { f(world); }, options);
 }
 
 // All end.

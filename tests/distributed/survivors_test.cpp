@@ -32,21 +32,7 @@ using RankProgram = std::function<void(const LocalWorld& local, World& world)>;
 
 // What each rank threw.
 std::vector<std::string> survive(int ranks, const RankProgram& f) {
-  const LocalWorld local(ranks);
-  std::vector<std::string> errors(static_cast<size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        const auto world = distributed::test::world_of(local, rank, {.world = {.limit_seconds = 20, .survives = true}});
-        f(local, *world);
-      } catch (const std::exception& error) {
-        errors[static_cast<size_t>(rank)] = error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return errors;
+  return distributed::test::run_ranks(ranks, f, {.world = {.limit_seconds = 20, .survives = true}});
 }
 
 float sum(World& world, float mine) {
