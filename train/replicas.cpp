@@ -17,7 +17,6 @@
 #include "heddle/distributed/errors.h"
 #include "heddle/distributed/mesh.h"
 #include "heddle/io/sha256.h"
-#include "heddle/train/batch_ranks.h"
 
 namespace heddle::train {
 namespace {
@@ -38,6 +37,11 @@ distributed::Mesh checked_mesh(const std::string& text, int ranks) {
           fmt::format("[mesh] {}: fsdp stands alone, or behind dp: neighbouring ranks share states", mesh.str()));
   }
   return mesh;
+}
+
+// Places along two axes as those along one, row-major: neighbours in one mesh are neighbours here.
+nn::CutPlace together(const nn::CutPlace& outer, const nn::CutPlace& inner) {
+  return {.ranks = outer.ranks * inner.ranks, .place = outer.place * inner.ranks + inner.place};
 }
 
 // Looks without a pause while it may be a matter of microseconds; then others may have the processor, and at last
@@ -65,11 +69,8 @@ distributed::Group Replicas::group_of_owners(const std::string& name) {
   return shares_states() ? world_.group(name, mesh_.groups({"fsdp"})) : group(name);
 }
 
-// Of row-major places: neighbours in one mesh are neighbours here.
-nn::CutPlace Replicas::along_data() const {
-  const nn::CutPlace copies = along("dp"), owners = along("fsdp");
-  return {.ranks = copies.ranks * owners.ranks, .place = copies.place * owners.ranks + owners.place};
-}
+nn::CutPlace Replicas::along_data() const { return together(along("dp"), along("fsdp")); }
+nn::CutPlace Replicas::along_batch() const { return together(along_data(), along("ep")); }
 
 nn::CutPlace Replicas::along(std::string_view axis) const {
   const std::vector<distributed::MeshAxis>& axes = mesh_.axes();
@@ -80,7 +81,7 @@ nn::CutPlace Replicas::along(std::string_view axis) const {
 }
 
 std::vector<int64_t> Replicas::shares_of(int64_t batch) const {
-  const int64_t ranks = batch_ranks(*this).ranks;
+  const int64_t ranks = along_batch().ranks;
   if (batch < ranks)
     throw ValueError(fmt::format("[train] a batch of {} for {} ranks: each takes one example at least", batch, ranks));
   // The first `longer` parts have one more.
@@ -95,7 +96,7 @@ void Replicas::share(std::vector<int64_t> examples) { shares_ = std::move(exampl
 
 data::BatchPart Replicas::part_of(int64_t batch) const {
   const std::vector<int64_t> shares = shares_of(batch);
-  const auto place = shares.begin() + batch_ranks(*this).place;
+  const auto place = shares.begin() + along_batch().place;
   return {.first = std::accumulate(shares.begin(), place, int64_t{0}), .size = *place};
 }
 

@@ -41,6 +41,9 @@ class Replicas {
   nn::CutPlace along(std::string_view axis) const;
   // Ranks that share batches, along dp and fsdp together, and this one's place among them.
   nn::CutPlace along_data() const;
+  // Ranks that have other examples: these, and those along ep, which have some experts of a mixture each and send each
+  // other rows.
+  nn::CutPlace along_batch() const;
   // Whether ranks have parts of the model: the mesh has several ranks along another axis than these.
   bool share_model() const { return along_data().ranks < size(); }
   const distributed::Mesh& grid() const { return mesh_; }

@@ -236,10 +236,11 @@ Wishes ShardedStep::average_rest(std::vector<float>& rest, const Wishes& mine) {
 // A bucket's list, in which the rank's own part is filled in.
 std::vector<float> ShardedStep::bucket_of(size_t bucket) const {
   const std::vector<ShardLayout::Bucket>& buckets = layout().buckets();
-  const auto rank = static_cast<size_t>(replicas_.owner());
+  const int owner = replicas_.owner();
   std::vector<float> values(static_cast<size_t>(buckets[bucket].elements()));
   const auto own = own_.begin() + begin_in_own(bucket);
-  std::copy(own, own + buckets[bucket].sizes[rank], values.begin() + buckets[bucket].begin_of(replicas_.owner()));
+  std::copy(own, own + buckets[bucket].sizes[static_cast<size_t>(owner)],
+            values.begin() + buckets[bucket].begin_of(owner));
   return values;
 }
 

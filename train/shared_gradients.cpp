@@ -55,26 +55,22 @@ std::vector<size_t> SharedGradients::with_gradient() const {
 
 void SharedGradients::make_lists(size_t scalars) {
   const std::vector<size_t> wanted = with_gradient();
+  const std::vector<Tensor> parameters = model_.parameters();
   const int64_t rest = numbers_of(floating_buffers(model_)) + static_cast<int64_t>(scalars) + spare;
+  int64_t gradients = 0;
+  for (const size_t i : wanted) gradients += parameters[i].numel();
   scalars_ = scalars;
-  if (!in_parts_) {
-    const std::vector<Tensor> parameters = model_.parameters();
-    int64_t all = rest;
-    for (const size_t i : wanted) all += parameters[i].numel();
-    neighbours_ = NeighbourLists::open(replicas_, device_, all);
-  }
+  if (!in_parts_) neighbours_ = NeighbourLists::open(replicas_, device_, gradients + rest);
   if (neighbours_)
     parameters_ = {wanted};
   else
-    divide(wanted, rest);
-  for (std::vector<size_t>& list : parameters_) align(list, model_.parameters());
+    divide(wanted, parameters, gradients, rest);
+  for (std::vector<size_t>& list : parameters_) align(list, parameters);
 }
 
-void SharedGradients::divide(const std::vector<size_t>& wanted, int64_t rest) {
-  const std::vector<Tensor> parameters = model_.parameters();
-  int64_t all = 0;
-  for (const size_t i : wanted) all += parameters[i].numel();
-  const int64_t enough = std::max(least_list_bytes / static_cast<int64_t>(sizeof(float)), all / most_lists);
+void SharedGradients::divide(const std::vector<size_t>& wanted, const std::vector<Tensor>& parameters,
+                             int64_t gradients, int64_t rest) {
+  const int64_t enough = std::max(least_list_bytes / static_cast<int64_t>(sizeof(float)), gradients / most_lists);
   std::vector<int64_t> sizes(1);
   parameters_.resize(1);
   for (const size_t i : wanted) {

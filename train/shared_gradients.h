@@ -61,7 +61,9 @@ class SharedGradients {
 
  private:
   void make_lists(size_t scalars);
-  void divide(const std::vector<size_t>& wanted, int64_t rest);
+  // `gradients`: numbers of all that are wanted; `rest`: those behind them.
+  void divide(const std::vector<size_t>& wanted, const std::vector<Tensor>& parameters, int64_t gradients,
+              int64_t rest);
   std::vector<size_t> with_gradient() const;  // the last one first
   std::vector<Tensor> parts_of(size_t list, const std::vector<Tensor>& scalars) const;
   void check_same_gradients() const;

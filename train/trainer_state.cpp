@@ -16,7 +16,6 @@
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/data/image_file.h"
 #include "heddle/io/atomic_file.h"
-#include "heddle/train/batch_ranks.h"
 #include "heddle/train/compare_ranks.h"
 #include "heddle/train/early_stopping.h"
 #include "heddle/train/metrics_lines.h"
@@ -402,7 +401,7 @@ void Trainer::State::begin_with_others() {
   else if (!replicas.mixed())
     replicas.require_equal("weights", shared->first_sha256());
   first_seed = default_generator().seed;
-  if (const int64_t place = batch_ranks(replicas).place; place > 0)
+  if (const int64_t place = replicas.along_batch().place; place > 0)
     default_generator().seed = hash_combine(default_generator().seed, static_cast<uint64_t>(place));
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "heddle/core/base/error.h"
-#include "heddle/train/batch_ranks.h"
 #include "heddle/train/model_parallel/stages.h"
 
 namespace heddle::train {
@@ -14,7 +13,7 @@ namespace {
 }
 
 void check_experts(const Config& c, const Replicas& replicas, int64_t experts) {
-  const int64_t ranks = replicas.along("ep").ranks, batches = batch_ranks(replicas).ranks;
+  const int64_t ranks = replicas.along("ep").ranks, batches = replicas.along_batch().ranks;
   if (ranks == 1 && experts == 0) return;
   if (ranks == 1) refuse(replicas, fmt::format("the {} experts of a mixture lie on ranks along ep alone", experts));
   if (experts == 0) refuse(replicas, "there are no experts for ranks along ep; --experts 8 makes some");
