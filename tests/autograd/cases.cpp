@@ -35,16 +35,6 @@ Tensor indices(Inputs in, const std::vector<int32_t>& values, const Shape& shape
   return Tensor::from_vector(values, shape, &in[0].device());
 }
 
-GradientCase one(std::string name, Shape shape, std::function<Tensor(const Tensor&)> f, double low = -1.5,
-                 double high = 1.5) {
-  return {std::move(name), {shape}, [f = std::move(f)](Inputs in) { return f(in[0]); }, low, high};
-}
-
-GradientCase two(std::string name, Shape a, Shape b, std::function<Tensor(const Tensor&, const Tensor&)> f,
-                 double low = -1.5, double high = 1.5) {
-  return {std::move(name), {a, b}, [f = std::move(f)](Inputs in) { return f(in[0], in[1]); }, low, high};
-}
-
 void add_elementwise_functions(std::vector<GradientCase>& t) {
   t.push_back(one("clamp", {11}, [](const Tensor& x) { return square(clamp(x, -0.7, 0.6)); }));
   t.push_back(one("pow 2", {5}, [](const Tensor& x) { return pow(x, 2); }));

@@ -28,6 +28,17 @@ struct GradientCase {
   double first_offset = 0;  // added to the first input
 };
 
+// Of a function of one tensor, and of two.
+inline GradientCase one(std::string name, Shape shape, std::function<Tensor(const Tensor&)> f, double low = -1.5,
+                        double high = 1.5) {
+  return {std::move(name), {shape}, [f = std::move(f)](Inputs in) { return f(in[0]); }, low, high};
+}
+
+inline GradientCase two(std::string name, Shape a, Shape b, std::function<Tensor(const Tensor&, const Tensor&)> f,
+                        double low = -1.5, double high = 1.5) {
+  return {std::move(name), {a, b}, [f = std::move(f)](Inputs in) { return f(in[0], in[1]); }, low, high};
+}
+
 // Every elementwise row that has a rule, found in the table by itself.
 std::vector<GradientCase> elementwise_cases();
 // The functions of core/functions/functions.h that are not rows.

@@ -13,13 +13,6 @@ Tensor definite(const Tensor& a) { return matmul(a, transpose(a)) + identity(a);
 Tensor invertible(const Tensor& a) { return flip(a * 0.4 + identity(a) * 2.0, {-2}); }
 Tensor triangle(const Tensor& a) { return a + identity(a) * 3.0; }
 
-GradientCase one(std::string name, Shape shape, std::function<Tensor(const Tensor&)> f) {
-  return {std::move(name), {shape}, [f = std::move(f)](Inputs in) { return f(in[0]); }};
-}
-GradientCase two(std::string name, Shape a, Shape b, std::function<Tensor(const Tensor&, const Tensor&)> f) {
-  return {std::move(name), {a, b}, [f = std::move(f)](Inputs in) { return f(in[0], in[1]); }};
-}
-
 void add_systems(std::vector<GradientCase>& t) {
   t.push_back(one("cholesky", {2, 3, 3}, [](const Tensor& x) { return cholesky(definite(x)); }));
   t.push_back(one("cholesky upper", {4, 4}, [](const Tensor& x) { return cholesky(definite(x), true); }));

@@ -24,18 +24,18 @@ namespace {
 
 using nlohmann::json;
 using Values = std::vector<double>;
-using Inputs = std::vector<Tensor>;
-using Call = std::function<Tensor(const Inputs&)>;
+using Tensors = std::vector<Tensor>;
+using Call = std::function<Tensor(const Tensors&)>;
 
 constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
 template <class F>
 Call of_one(F f) {
-  return [f](const Inputs& in) { return f(in[0]); };
+  return [f](const Tensors& in) { return f(in[0]); };
 }
 template <class F>
 Call of_two(F f) {
-  return [f](const Inputs& in) { return f(in[0], in[1]); };
+  return [f](const Tensors& in) { return f(in[0], in[1]); };
 }
 #define ONE(...) of_one([](const Tensor& x) { return __VA_ARGS__; })
 #define TWO(...) of_two([](const Tensor& x, const Tensor& y) { return __VA_ARGS__; })
@@ -138,7 +138,7 @@ TEST(Corners, GradientsArePyTorchs) {
   for (const json& row : json::parse(file)) {
     const std::string name = row["name"];
     seen.insert(name);
-    Inputs inputs;
+    Tensors inputs;
     for (const json& list : row["inputs"]) {
       const Values values = numbers(list);
       inputs.push_back(

@@ -11,12 +11,11 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/graph/tensor.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/reference_device.h"
 
 namespace heddle::tests {
 
 using Values = std::vector<double>;
-
-inline DeviceContext& reference() { return device("reference:0"); }
 
 inline Tensor leaf(const Values& values, const Shape& shape) {
   return Tensor::from_vector(values, shape, &reference()).set_requires_grad();

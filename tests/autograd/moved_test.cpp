@@ -10,11 +10,11 @@
 #include "heddle/core/graph/checkpoint.h"
 #include "heddle/core/graph/node.h"
 #include "tests/support/device_test.h"
+#include "tests/support/reference_device.h"
 
 namespace heddle::tests {
 namespace {
 
-DeviceContext& reference() { return device("reference:0"); }
 Tensor floats(const std::vector<float>& values, const Shape& shape, DeviceContext& where) {
   return Tensor::from_vector(values, shape, &where);
 }

@@ -14,16 +14,15 @@
 #include "heddle/core/graph/checkpoint.h"
 #include "heddle/core/graph/philox.h"
 #include "tests/autograd/cases.h"
+#include "tests/support/reference_device.h"
 
 namespace heddle::tests {
 namespace {
 
 using List = std::vector<Tensor>;
 
-DeviceContext& reference() { return device("reference:0"); }
-
 Tensor scalar(double x) { return Tensor::from_vector(std::vector<double>{x}, Shape{}, &reference()); }
-Tensor vector(const std::vector<double>& x) {
+Tensor f64_vector(const std::vector<double>& x) {
   return Tensor::from_vector(x, Shape{static_cast<int64_t>(x.size())}, &reference());
 }
 
@@ -121,7 +120,7 @@ TEST(Transforms, ArgumentsAndResultsAreTrees) {
   const auto f = [](const Tensor& x, const List& w, double scale, const std::pair<Tensor, Tensor>& p) {
     return std::pair(scale * sum(x * w[0] * p.second + w[1]), x + p.first);
   };
-  const Tensor x = vector({1, 2}), a = vector({3, 4}), b = vector({5, 6});
+  const Tensor x = f64_vector({1, 2}), a = f64_vector({3, 4}), b = f64_vector({5, 6});
   const List w{a, b};
   const std::pair<Tensor, Tensor> p(a, b);
   EXPECT_EQ(grad(f)(x, w, 2.0, p).to_doubles(), (std::vector<double>{30, 48}));
@@ -159,10 +158,10 @@ TEST(Transforms, LinearizeCallsTheFunctionOnce) {
         ++calls;
         return sin(x) * x;
       },
-      vector({1, 2}));
+      f64_vector({1, 2}));
   const std::vector<double> at{1, 2};
   for (const double t : {1.0, -3.0}) {
-    const std::vector<double> found = push(vector({t, 2 * t})).to_doubles();
+    const std::vector<double> found = push(f64_vector({t, 2 * t})).to_doubles();
     for (size_t i = 0; i < 2; ++i)
       EXPECT_CLOSE(found[i], t * static_cast<double>(i + 1) * (std::cos(at[i]) * at[i] + std::sin(at[i])));
   }
@@ -175,7 +174,7 @@ TEST(Transforms, JacobiansAndHessians) {
     const List parts = split(x, {1, 1, 1}, 0);
     return concat({parts[0] * parts[1], sin(parts[2]), parts[0] + square(parts[2])}, 0);
   };
-  const Tensor x = vector({2, 3, 0.5});
+  const Tensor x = f64_vector({2, 3, 0.5});
   const std::vector<double> expected{3, 2, 0, 0, 0, std::cos(0.5), 1, 0, 1};
   for (const Tensor& j : {jacrev(f)(x), jacfwd(f)(x)}) {
     EXPECT_EQ(j.shape(), (Shape{3, 3}));
@@ -194,7 +193,7 @@ TEST(Transforms, JacobiansAndHessians) {
   }
   // Trees: the argument's in each place of the result's, shapes result then argument.
   const auto g = [](const List& w) { return std::pair(matmul(w[0], w[1]), sum(w[0])); };
-  const List w{reshape(vector({1, 2, 3, 4, 5, 6}), {2, 3}), vector({1, -1, 2})};
+  const List w{reshape(f64_vector({1, 2, 3, 4, 5, 6}), {2, 3}), f64_vector({1, -1, 2})};
   const auto [by_product, by_sum] = jacrev(g)(w);
   EXPECT_EQ(by_product[0].shape(), (Shape{2, 2, 3}));
   EXPECT_EQ(by_product[1].shape(), (Shape{2, 3}));
@@ -210,8 +209,8 @@ TEST(Transforms, JacobiansAndHessians) {
 
 // What a function closes over is constant for the transform, and tracked by what is around it.
 TEST(Transforms, ClosedOverTensorsKeepTheirHistory) {
-  Tensor w = vector({1, 2}).set_requires_grad();
-  const Tensor x = vector({3, 4});
+  Tensor w = f64_vector({1, 2}).set_requires_grad();
+  const Tensor x = f64_vector({3, 4});
   const auto f = [&](const Tensor& t) { return sum(square(t) * square(w)); };
   const Tensor g = grad(f)(x);  // 2 x w^2
   EXPECT_TRUE(g.requires_grad());
@@ -225,7 +224,7 @@ TEST(Transforms, ClosedOverTensorsKeepTheirHistory) {
     EXPECT_EQ(quiet.to_doubles(), g.to_doubles());
   }
   EXPECT_FALSE(grad([](const Tensor& t) { return sum(square(t)); })(x).requires_grad());
-  const Tensor leaf = vector({3, 4}).set_requires_grad();
+  const Tensor leaf = f64_vector({3, 4}).set_requires_grad();
   backward(sum(jvp(f, leaf, ones_like(leaf)).second));  // sum 2 x w^2
   EXPECT_EQ(leaf.grad().to_doubles(), (std::vector<double>{2, 8}));
 }
@@ -234,10 +233,10 @@ TEST(Transforms, CheckpointsInside) {
   const auto block = [](const Tensor& x) { return tanh(x * x) * x; };
   const auto plain = [&](const Tensor& x) { return sum(block(block(x))); };
   const auto marked = [&](const Tensor& x) { return sum(checkpoint(block, checkpoint(block, x))); };
-  const Tensor x = vector({0.3, -0.7, 1.1});
+  const Tensor x = f64_vector({0.3, -0.7, 1.1});
   EXPECT_EQ(grad(marked)(x).to_doubles(), grad(plain)(x).to_doubles());
   EXPECT_EQ(hessian(marked)(x).to_doubles(), hessian(plain)(x).to_doubles());
-  const Tensor rows = reshape(vector({0.3, -0.7, 1.1, 0.2, 0.5, -0.4}), {2, 3});
+  const Tensor rows = reshape(f64_vector({0.3, -0.7, 1.1, 0.2, 0.5, -0.4}), {2, 3});
   EXPECT_EQ(vmap(grad(marked))(rows).to_doubles(), vmap(grad(plain))(rows).to_doubles());
 }
 
@@ -250,7 +249,7 @@ TEST(Transforms, WrongCallsAreNamed) {
     }
     return "nothing thrown";
   };
-  const Tensor x = vector({1, 2});
+  const Tensor x = f64_vector({1, 2});
   const auto has = [&](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };

@@ -15,13 +15,12 @@
 #include "heddle/core/graph/philox.h"
 #include "heddle/core/op/op.h"
 #include "tests/autograd/cases.h"
+#include "tests/support/reference_device.h"
 
 namespace heddle::tests {
 namespace {
 
 using List = std::vector<Tensor>;
-
-DeviceContext& reference() { return device("reference:0"); }
 
 // Slice b of axis `axis`.
 Tensor pick(const Tensor& x, int axis, int64_t b) {

@@ -20,7 +20,7 @@
 namespace heddle::tests {
 namespace {
 
-using Values = std::function<Tensor(DeviceContext*)>;
+using Computed = std::function<Tensor(DeviceContext*)>;
 
 class BindingLimit : public DeviceTest {
  protected:
@@ -38,7 +38,7 @@ class BindingLimit : public DeviceTest {
     }
     return cast(Tensor::from_vector(values, shape, where), dtype);
   }
-  void expect_same(const Values& f, double tolerance = 0) {
+  void expect_same(const Computed& f, double tolerance = 0) {
     const Tensor got = f(&device()), want = f(&heddle::device("reference:0"));
     ASSERT_EQ(got.shape(), want.shape());
     const std::vector<double> a = got.to_doubles(), b = want.to_doubles();

@@ -13,7 +13,7 @@ namespace heddle::tests {
 namespace {
 
 using Values = std::vector<double>;
-using Indices = std::vector<int32_t>;
+using RowIndices = std::vector<int32_t>;
 
 class CopyRows : public DeviceTest {
  protected:
@@ -26,13 +26,13 @@ class CopyRows : public DeviceTest {
     eval({x});
     return x;
   }
-  Tensor indices(const Indices& values) const {
+  Tensor indices(const RowIndices& values) const {
     return Tensor::from_vector(values, {static_cast<int64_t>(values.size())}, &device());
   }
 };
 
 // x with the rows of u (same shape, but `rows.size()` along the axis) put where `rows` says.
-Values expected(Values x, const Shape& shape, int axis, const Indices& rows, const Values& u) {
+Values expected(Values x, const Shape& shape, int axis, const RowIndices& rows, const Values& u) {
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < axis; ++d) outer *= shape[d];
   for (int d = axis + 1; d < shape.rank(); ++d) inner *= shape[d];
@@ -52,7 +52,7 @@ TEST_P(CopyRows, AnyAxisAnyRows) {
   const Shape shape{3, 2, 7, 5};
   for (int axis = 0; axis < 4; ++axis) {
     const auto last = static_cast<int32_t>(shape[axis] - 1);
-    for (const Indices& rows : {Indices{0}, {last}, {-1}, {last, 0}, {1, 1, 0, 1}, {100, 0, -100}}) {
+    for (const RowIndices& rows : {RowIndices{0}, {last}, {-1}, {last, 0}, {1, 1, 0, 1}, {100, 0, -100}}) {
       Tensor x = counted(shape);
       const Tensor u = counted(shape.with(axis, static_cast<int64_t>(rows.size())), 1000);
       const Values want = expected(x.to_doubles(), shape, axis, rows, u.to_doubles());

@@ -14,39 +14,39 @@
 namespace heddle::tests {
 namespace {
 
-using Values = std::vector<int64_t>;
+using Integers = std::vector<int64_t>;
 constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
 
 // Carries, borrows and signs at both halves, and numbers whose conversion to f32 is a tie.
-const Values& ends() {
-  static const Values all{0,
-                          1,
-                          -1,
-                          2,
-                          -7,
-                          31,
-                          32,
-                          63,
-                          0x7fffffff,
-                          0x80000000,
-                          -0x7fffffffll,
-                          -0x80000000ll,
-                          0xffffffff,
-                          0x100000000,
-                          -0xffffffffll,
-                          -0x100000000,
-                          -0x100000001,
-                          0x123456789abcdef,
-                          -0x123456789abcdef,
-                          (int64_t{1} << 24) + 1,
-                          (int64_t{1} << 40) + (int64_t{1} << 16),
-                          (int64_t{1} << 40) + (int64_t{3} << 16),
-                          (int64_t{1} << 40) + (int64_t{1} << 16) + 1,
-                          -(int64_t{1} << 53) - 1,
-                          most,
-                          most - 1,
-                          least,
-                          least + 1};
+const Integers& ends() {
+  static const Integers all{0,
+                            1,
+                            -1,
+                            2,
+                            -7,
+                            31,
+                            32,
+                            63,
+                            0x7fffffff,
+                            0x80000000,
+                            -0x7fffffffll,
+                            -0x80000000ll,
+                            0xffffffff,
+                            0x100000000,
+                            -0xffffffffll,
+                            -0x100000000,
+                            -0x100000001,
+                            0x123456789abcdef,
+                            -0x123456789abcdef,
+                            (int64_t{1} << 24) + 1,
+                            (int64_t{1} << 40) + (int64_t{1} << 16),
+                            (int64_t{1} << 40) + (int64_t{3} << 16),
+                            (int64_t{1} << 40) + (int64_t{1} << 16) + 1,
+                            -(int64_t{1} << 53) - 1,
+                            most,
+                            most - 1,
+                            least,
+                            least + 1};
   return all;
 }
 
@@ -61,18 +61,18 @@ class Int64 : public DeviceTest {
       }
     }
   }
-  Tensor tensor(const Values& v) {
+  Tensor tensor(const Integers& v) {
     return Tensor::from_bytes(v.data(), v.size(), DType::i64, Shape{static_cast<int64_t>(v.size())}, &device());
   }
   // Every pair of them.
   void expect(const char* what, const std::function<Tensor(const Tensor&, const Tensor&)>& f,
               const std::function<int64_t(int64_t, int64_t)>& wanted) {
-    const Values found = f(tensor(left_), tensor(right_)).to_vector<int64_t>();
+    const Integers found = f(tensor(left_), tensor(right_)).to_vector<int64_t>();
     ASSERT_EQ(found.size(), left_.size());
     for (size_t i = 0; i < found.size(); ++i)
       EXPECT_EQ(found[i], wanted(left_[i], right_[i])) << left_[i] << " " << what << " " << right_[i];
   }
-  Values left_, right_;
+  Integers left_, right_;
 };
 
 int64_t wrapped(uint64_t v) { return static_cast<int64_t>(v); }
@@ -167,8 +167,8 @@ TEST_P(Int64, SumsOverRowsAndPlacesOfTheLargest) {
   const auto place = static_cast<int64_t>(std::max_element(ends().begin(), ends().end()) - ends().begin());
   for (const int64_t v : sum(x, {1}).to_vector<int64_t>()) EXPECT_EQ(v, wrapped(total));
   for (const int64_t v : argmax(x, 1).to_vector<int64_t>()) EXPECT_EQ(v, place);
-  EXPECT_EQ(max(x, {1}).to_vector<int64_t>(), Values(static_cast<size_t>(n), most));
-  const Values sorted = sort(tensor(ends())).values.to_vector<int64_t>();
+  EXPECT_EQ(max(x, {1}).to_vector<int64_t>(), Integers(static_cast<size_t>(n), most));
+  const Integers sorted = sort(tensor(ends())).values.to_vector<int64_t>();
   EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end()));
 }
 

@@ -36,7 +36,7 @@ Tensor transposed(const Tensor& x) { return permute(x, {1, 0}); }
 Tensor matrix(const Tensor& x) { return reshape(x, {-1, 4}); }
 
 // The result of each is a sum over examples or has the same shape for all parts.
-const PartCase cases[] = {
+const PartCase part_cases[] = {
     {"product of rows", true,
      [](const Tensor& x, const Tensor&, const Tensor& w) { return sum(relu(matmul(matrix(x), w) + 0.1), {0}); }},
     {"weight gradient", true,
@@ -135,7 +135,7 @@ Tensor sum_over_parts(const OfPart& f, Parts how, int64_t count, DeviceContext& 
 bool joins() { return join_parts(simplify(import_graph(capture(held_pending())))).has_value(); }
 
 class JoinParts : public testing::TestWithParam<PartCase> {};
-INSTANTIATE_TEST_SUITE_P(Cases, JoinParts, testing::ValuesIn(cases), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Cases, JoinParts, testing::ValuesIn(part_cases), [](const auto& test) {
   std::string name = test.param.name;
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;

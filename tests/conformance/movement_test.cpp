@@ -18,12 +18,12 @@ namespace heddle {
 namespace {
 
 // A schedule forced on every elementwise kernel of this thread.
-struct Forced {
+struct ForcedSchedule {
   const char* name;
   Bindings values;
 };
-const std::vector<Forced>& schedules() {
-  static const std::vector<Forced> all = {
+const std::vector<ForcedSchedule>& schedules() {
+  static const std::vector<ForcedSchedule> all = {
       {"default", {}},
       {"plain", {{"STREAM", 0}, {"TILE", 0}, {"QUADS", 0}}},
       {"streamed", {{"STREAM", 1}, {"CHUNK", 2048}}},
@@ -59,7 +59,7 @@ class Movement : public ::testing::TestWithParam<std::string> {
   // Under every schedule, or those that are named: each is a kernel that a driver takes a third of a second to compile.
   void expect(const std::function<Tensor()>& program, const std::vector<float>& want,
               const std::set<std::string>& only = {}) {
-    for (const Forced& forced : schedules()) {
+    for (const ForcedSchedule& forced : schedules()) {
       if (!only.empty() && !only.contains(forced.name)) continue;
       SCOPED_TRACE(forced.name);
       const ScopedTuning scope({"elementwise", "", {}}, forced.values);
@@ -221,7 +221,7 @@ TEST_P(Movement, ViewsWithOffsetsAndNegativeStrides) {
 }
 
 TEST_P(Movement, InPlaceUpdatesReadTheOldValue) {
-  for (const Forced& forced : schedules()) {
+  for (const ForcedSchedule& forced : schedules()) {
     SCOPED_TRACE(forced.name);
     const ScopedTuning scope({"elementwise", "", {}}, forced.values);
     constexpr int64_t n = 64;
@@ -317,7 +317,7 @@ TEST_P(Movement, FourElementsAtATime) {
       want(0, columns, [&](int64_t r, int64_t c) { return at(r, c) + (c >= 3 && c < 42 ? at(r, c - 1) : 0); }), only);
   expect([&] { return whole * 3 + cast(x, DType::i32); },
          want(0, columns, [&](int64_t r, int64_t c) { return 4 * at(r, c); }), only);
-  for (const Forced& forced : schedules()) {
+  for (const ForcedSchedule& forced : schedules()) {
     if (!only.contains(forced.name)) continue;
     const ScopedTuning scope({"elementwise", "", {}}, forced.values);
     const Tensor sums = x + z, halves = cast(sums * 0.5, DType::f16), positive = sums > 60.0,

@@ -16,11 +16,11 @@
 namespace heddle {
 namespace {
 
-using Values = std::vector<std::vector<double>>;
+using Lists = std::vector<std::vector<double>>;
 
-Values program_values(DeviceContext& device, uint64_t seed, int ops) {
+Lists program_values(DeviceContext& device, uint64_t seed, int ops) {
   const test::RandomProgram program = test::random_program(device, seed, ops);
-  Values all;
+  Lists all;
   for (const Tensor& t : program.held) all.push_back(t.to_doubles());
   for (const Tensor& t : program.parameters) all.push_back(t.to_doubles());
   return all;
@@ -35,9 +35,9 @@ Tensor numbers(const Shape& shape, int modulus, double scale, DeviceContext& dev
 }
 
 // Two steps, so that the optimizer's state is read too.
-Values train(nn::Module& model, const std::function<Tensor()>& loss) {
+Lists train(nn::Module& model, const std::function<Tensor()>& loss) {
   nn::AdamW optimizer(model.parameters(), 1e-2);
-  Values all;
+  Lists all;
   for (int step = 0; step < 2; ++step) {
     const Tensor value = loss();
     backward(value);
@@ -49,21 +49,21 @@ Values train(nn::Module& model, const std::function<Tensor()>& loss) {
   return all;
 }
 
-Values mlp(DeviceContext& device) {
+Lists mlp(DeviceContext& device) {
   manual_seed(5);
   nn::Sequential model{nn::Linear(12, 9, {.device = device}), nn::GELU(), nn::Linear(9, 4, {.device = device})};
   const Tensor x = numbers<float>({5, 12}, 11, 0.1, device), y = numbers<int32_t>({5}, 4, 1, device);
   return train(model, [&] { return cross_entropy(model(x), y); });
 }
 
-Values cnn(DeviceContext& device) {
+Lists cnn(DeviceContext& device) {
   manual_seed(6);
   nn::Cnn model(nn::CnnOptions{.channels = 1, .widths = {4, 6}, .classes = 3}, {.device = device});
   const Tensor x = numbers<float>({3, 1, 8, 8}, 17, 0.1, device), y = numbers<int32_t>({3}, 3, 1, device);
   return train(model, [&] { return cross_entropy(model(x), y); });
 }
 
-Values gpt(DeviceContext& device) {
+Lists gpt(DeviceContext& device) {
   manual_seed(7);
   nn::Gpt model(
       nn::GptOptions{
@@ -73,7 +73,7 @@ Values gpt(DeviceContext& device) {
   return train(model, [&] { return cross_entropy(reshape(model(x), {-1, 17}), y); });
 }
 
-void expect_close(const Values& got, const Values& want, double tolerance, const std::string& where) {
+void expect_close(const Lists& got, const Lists& want, double tolerance, const std::string& where) {
   ASSERT_EQ(got.size(), want.size()) << where;
   for (size_t t = 0; t < got.size(); ++t) {
     ASSERT_EQ(got[t].size(), want[t].size()) << where << " tensor " << t;
@@ -95,7 +95,7 @@ std::vector<std::string> switches() {
 TEST(PassesOff, RandomProgramsAgreeWithReference) {
   for (const std::string& id : test::kernel_devices()) {
     for (uint64_t seed = 201; seed <= 203; ++seed) {
-      const Values want = program_values(device("reference:0"), seed, 18);
+      const Lists want = program_values(device("reference:0"), seed, 18);
       for (const std::string& text : switches()) {
         const PassScope scope(text);
         expect_close(program_values(device(id), seed, 18), want, 2e-4,
@@ -108,9 +108,9 @@ TEST(PassesOff, RandomProgramsAgreeWithReference) {
 // AdamW's first steps are signs of gradients: where a gradient is next to nothing, rounding decides, so the tolerance
 // is that of a rate of 1e-2.
 TEST(PassesOff, TrainingStepsAgreeWithReference) {
-  const std::pair<const char*, Values (*)(DeviceContext&)> steps[] = {{"mlp", mlp}, {"cnn", cnn}, {"gpt", gpt}};
+  const std::pair<const char*, Lists (*)(DeviceContext&)> steps[] = {{"mlp", mlp}, {"cnn", cnn}, {"gpt", gpt}};
   for (const auto& [name, step] : steps) {
-    const Values want = step(device("reference:0"));
+    const Lists want = step(device("reference:0"));
     for (const std::string& id : test::kernel_devices()) {
       const bool each = id.starts_with("opencl");  // compiling for the others takes long
       for (const std::string& text : each ? switches() : std::vector<std::string>{"none", "all"}) {

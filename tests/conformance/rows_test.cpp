@@ -18,7 +18,7 @@ namespace {
 constexpr float inf = std::numeric_limits<float>::infinity(), not_a_number = std::numeric_limits<float>::quiet_NaN();
 using Row = std::vector<double>;
 
-struct Forced {
+struct RowSchedule {
   const char* name;
   Bindings values;
 };
@@ -26,7 +26,7 @@ struct Forced {
 class Rows : public DeviceTest {
  protected:
   // Each schedule is a kernel more to compile.
-  std::vector<Forced> schedules() {
+  std::vector<RowSchedule> schedules() {
     if (device().caps().machine() == Machine::cpu_loops) {
       return {{"default", {}},
               {"plain", {{"WIDTH", 16}, {"BLOCK", 1}, {"PREFETCH", 0}, {"STREAM", 0}}},
@@ -139,7 +139,7 @@ TEST_P(Rows, EverySchedule) {
   for (int64_t length : {65, 192}) {
     const std::vector<float> v = numbers(7 * length, 7);
     const Tensor x = Tensor::from_vector(v, {7, length}, &device());
-    for (const Forced& forced : schedules()) {
+    for (const RowSchedule& forced : schedules()) {
       SCOPED_TRACE(forced.name);
       const ScopedTuning scope({"rows", "", {}}, forced.values);
       compare(softmax(x, -1).to_vector<float>(), v, length, softmax_of, 2e-5, 2e-6);
@@ -281,8 +281,8 @@ void close(const std::vector<double>& got, const std::vector<double>& want) {
 TEST_P(Rows, Gradients) {
   size_t turn = 0;
   for (const char* what : {"softmax", "log_softmax", "layer_norm", "rms_norm", "cross entropy"}) {
-    const std::vector<Forced> all = schedules();
-    const Forced forced = all[turn++ % all.size()];
+    const std::vector<RowSchedule> all = schedules();
+    const RowSchedule forced = all[turn++ % all.size()];
     for (int64_t length : {33, 192}) {
       const ScopedTuning scope({"rows", "", {}}, length == 33 ? Bindings{} : forced.values);
       SCOPED_TRACE(std::string(what) + " " + std::to_string(length) + " " + forced.name);

@@ -18,7 +18,7 @@ using data::Batcher;
 using data::shuffled_order;
 
 // Image i has four pixels of value i; its label is i % 10.
-data::ImageSet numbered(int64_t images) {
+data::ImageSet numbered_images(int64_t images) {
   data::ImageSet set{2, 2, 10, {}, {}};
   for (int64_t i = 0; i < images; ++i) {
     set.pixels.insert(set.pixels.end(), 4, static_cast<uint8_t>(i));
@@ -74,7 +74,7 @@ TEST(Shuffle, EveryPositionIsEquallyLikely) {
 }
 
 TEST(BatcherTest, DropLastKeepsBatchesFull) {
-  const auto set = numbered(23);
+  const auto set = numbered_images(23);
   Batcher batcher(set, {.batch = 5, .seed = 1});
   EXPECT_EQ(batcher.batches_per_epoch(), 4);
   const auto items = visited(batcher);
@@ -83,7 +83,7 @@ TEST(BatcherTest, DropLastKeepsBatchesFull) {
 }
 
 TEST(BatcherTest, KeepLastVisitsAll) {
-  const auto set = numbered(23);
+  const auto set = numbered_images(23);
   Batcher batcher(set, {.batch = 5, .shuffle = false, .drop_last = false});
   EXPECT_EQ(batcher.batches_per_epoch(), 5);
   const auto items = visited(batcher);
@@ -92,7 +92,7 @@ TEST(BatcherTest, KeepLastVisitsAll) {
 }
 
 TEST(BatcherTest, AnEpochCanBeEnteredInTheMiddle) {
-  const auto set = numbered(20);
+  const auto set = numbered_images(20);
   Batcher whole(set, {.batch = 4, .seed = 9}), rest(set, {.batch = 4, .seed = 9});
   whole.start_epoch(2);
   rest.start_epoch(2, 3);
@@ -102,7 +102,7 @@ TEST(BatcherTest, AnEpochCanBeEnteredInTheMiddle) {
 }
 
 TEST(BatcherTest, ImpossibleSizes) {
-  const auto set = numbered(3);
+  const auto set = numbered_images(3);
   EXPECT_THROW(Batcher(set, {.batch = 0}), ValueError);
   EXPECT_THROW(Batcher(set, {.batch = -4}), ValueError);
   EXPECT_THROW(Batcher(set, {.batch = 4}), ValueError);

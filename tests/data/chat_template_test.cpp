@@ -25,7 +25,7 @@ using data::TokenizerPtr;
 using Json = nlohmann::json;
 using Tokens = std::vector<int32_t>;
 
-const Json& stored() {
+const Json& stored_chats() {
   static const Json values = Json::parse(std::ifstream(HEDDLE_SOURCE_DIR "/tests/data/chat_values.json"));
   return values;
 }
@@ -33,7 +33,7 @@ const Json& stored() {
 // As a model's folder has it, with the tokens that begin and end a text named beside it.
 TokenizerPtr tokenizer_of(const std::string& name) {
   test::TemporaryFolder folder;
-  std::ofstream(folder / "tokenizer.json") << stored()["tokenizers"][name].get<std::string>();
+  std::ofstream(folder / "tokenizer.json") << stored_chats()["tokenizers"][name].get<std::string>();
   std::ofstream(folder / "tokenizer_config.json") << R"({"bos_token":"<s>","eos_token":{"content":"</s>"}})";
   return data::load_tokenizer(folder.path());
 }
@@ -55,11 +55,11 @@ std::vector<size_t> trained_of(const ChatTokens& chat) {
 
 TEST(ChatTemplates, TokensAreThoseOfTransformers) {
   size_t cases = 0;
-  for (const auto& [form, of_tokenizers] : stored()["forms"].items())
+  for (const auto& [form, of_tokenizers] : stored_chats()["forms"].items())
     for (const auto& [name, values] : of_tokenizers.items()) {
       const TokenizerPtr tokenizer = tokenizer_of(name);
       for (size_t i = 0; i < values.size(); ++i, ++cases) {
-        std::vector<ChatTurn> turns = turns_of(stored()["conversations"][i]);
+        std::vector<ChatTurn> turns = turns_of(stored_chats()["conversations"][i]);
         const std::string where = form + ", " + name + ", " + std::to_string(i);
         const ChatTokens made = data::encode_chat(of(turns), ChatTemplate::named(form), *tokenizer);
         EXPECT_EQ(made.tokens, values[i]["tokens"].get<Tokens>()) << where;
@@ -70,27 +70,28 @@ TEST(ChatTemplates, TokensAreThoseOfTransformers) {
       }
     }
   EXPECT_GE(cases, 40u);
-  EXPECT_EQ(stored()["forms"].size(), ChatTemplate::names().size());
+  EXPECT_EQ(stored_chats()["forms"].size(), ChatTemplate::names().size());
 }
 
 TEST(ChatTemplates, PublishedOnesAreRecognised) {
-  std::vector<ChatTurn> turns = turns_of(stored()["conversations"][1]);
+  std::vector<ChatTurn> turns = turns_of(stored_chats()["conversations"][1]);
   turns.erase(turns.begin());
-  for (const auto& [name, values] : stored()["published"].items()) {
+  for (const auto& [name, values] : stored_chats()["published"].items()) {
     const auto form = ChatTemplate::recognised(values["template"].get<std::string>());
     ASSERT_TRUE(form.has_value()) << name;
     EXPECT_EQ(form->name(), values["form"].get<std::string>()) << name;
     const ChatTokens made = data::encode_chat(of(turns), *form, *tokenizer_of(values["tokenizer"]));
     EXPECT_EQ(made.tokens, values["tokens"].get<Tokens>()) << name;
   }
-  for (const auto& [name, jinja] : stored()["others"].items())
+  for (const auto& [name, jinja] : stored_chats()["others"].items())
     EXPECT_FALSE(ChatTemplate::recognised(jinja.get<std::string>()).has_value()) << name;
-  const std::string any = stored()["published"]["llama3"]["template"];
+  const std::string any = stored_chats()["published"]["llama3"]["template"];
   EXPECT_FALSE(ChatTemplate::recognised(any + std::string(size_t{1} << 18, ' ')).has_value());
 }
 
 TEST(ChatTemplates, OwnSystemTextGivesWayToAGivenOne) {
-  const auto form = ChatTemplate::recognised(stored()["published"]["chatml, SmolLM2"]["template"].get<std::string>());
+  const auto form =
+      ChatTemplate::recognised(stored_chats()["published"]["chatml, SmolLM2"]["template"].get<std::string>());
   const TokenizerPtr tokenizer = tokenizer_of("bytes");
   const std::vector<ChatTurn> asked = {{"user", "a"}}, told = {{"system", "b"}, {"user", "a"}};
   EXPECT_EQ(tokenizer->decode(data::encode_prompt(asked, *form, *tokenizer)),
@@ -101,7 +102,7 @@ TEST(ChatTemplates, OwnSystemTextGivesWayToAGivenOne) {
 }
 
 TEST(ChatTemplates, SpecialTokensInATurnAreText) {
-  for (const auto& [form, of_tokenizers] : stored()["forms"].items()) {
+  for (const auto& [form, of_tokenizers] : stored_chats()["forms"].items()) {
     const std::string name = of_tokenizers.begin().key();
     const TokenizerPtr tokenizer = tokenizer_of(name);
     const auto count = [&](const std::string& text) {

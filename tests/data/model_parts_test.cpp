@@ -18,11 +18,11 @@
 namespace heddle {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using test::contains;
 
 // The layout, written down a second time: a file of any header and any bytes behind it, whose checksum fits.
-std::vector<uint8_t> file_of(std::string header, const std::string& data, uint32_t version = 1) {
+std::vector<uint8_t> parts_file(std::string header, const std::string& data, uint32_t version = 1) {
   header.resize((header.size() + 63) / 64 * 64, ' ');
   std::string file = "HDLPARTS";
   for (int i = 0; i < 4; ++i) file.push_back(static_cast<char>(version >> (8 * i)));
@@ -35,14 +35,16 @@ std::vector<uint8_t> file_of(std::string header, const std::string& data, uint32
   return {file.begin(), file.end()};
 }
 
-Json part_of(const std::string& name, uint64_t offset, const std::string& content) {
+OrderedJson part_of(const std::string& name, uint64_t offset, const std::string& content) {
   return {{"name", name},
           {"kind", "graph"},
           {"offset", offset},
           {"bytes", content.size()},
           {"sha256", hex_of(sha256(content))}};
 }
-std::string header_of(const Json& parts) { return Json{{"metadata", Json::object()}, {"parts", parts}}.dump(); }
+std::string header_of(const OrderedJson& parts) {
+  return OrderedJson{{"metadata", OrderedJson::object()}, {"parts", parts}}.dump();
+}
 
 class ModelPartsTest : public testing::Test {
  protected:
@@ -54,8 +56,8 @@ class ModelPartsTest : public testing::Test {
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     return text;
   }
-  std::string error_of(const Json& part, const std::string& data) {
-    return error_of(file_of(header_of(Json::array({part})), data));
+  std::string error_of(const OrderedJson& part, const std::string& data) {
+    return error_of(parts_file(header_of(OrderedJson::array({part})), data));
   }
 
   test::TemporaryFolder folder;
@@ -98,8 +100,8 @@ TEST_F(ModelPartsTest, ComeBackAsTheyWere) {
 }
 
 TEST_F(ModelPartsTest, TheLayoutIsTheOneThatIsWrittenDown) {
-  const Json first = part_of("a", 0, "hello"), second = part_of("b", 64, "you");
-  const std::vector<uint8_t> expected = file_of(header_of({first, second}), "hello" + std::string(59, '\0') + "you");
+  const OrderedJson first = part_of("a", 0, "hello"), second = part_of("b", 64, "you");
+  const std::vector<uint8_t> expected = parts_file(header_of({first, second}), "hello" + std::string(59, '\0') + "you");
   const std::vector<ModelPart> two = {{.name = "a", .bytes = bytes_of("hello")},
                                       {.name = "b", .bytes = bytes_of("you")}};
   EXPECT_EQ(model_parts_bytes(two), expected);
@@ -168,9 +170,9 @@ TEST_F(ModelPartsTest, EachLengthButTheWholeIsTruncated) {
 }
 
 TEST_F(ModelPartsTest, HeadersThatLie) {
-  const Json good = part_of("a", 0, "hello");
-  const auto with = [&](const char* key, const Json& value) {
-    Json part = good;
+  const OrderedJson good = part_of("a", 0, "hello");
+  const auto with = [&](const char* key, const OrderedJson& value) {
+    OrderedJson part = good;
     part[key] = value;
     return error_of(part, "hello");
   };
@@ -189,19 +191,19 @@ TEST_F(ModelPartsTest, HeadersThatLie) {
   EXPECT_TRUE(contains(with("name", ""), "a name of 1 to 255 bytes"));
   EXPECT_TRUE(contains(with("name", std::string(300, 'x')), "a name of 1 to 255 bytes"));
   EXPECT_TRUE(contains(with("name", "a\nb"), "control character"));
-  EXPECT_TRUE(contains(with("attributes", Json::array()), "no object of texts"));
+  EXPECT_TRUE(contains(with("attributes", OrderedJson::array()), "no object of texts"));
   EXPECT_TRUE(contains(with("attributes", {{"a", 1}}), "expected a text"));
   EXPECT_TRUE(contains(with("compression", "zip"), "has 'compression', which format version 1 does not know"));
-  EXPECT_TRUE(contains(error_of(Json{{"name", "a"}}, ""), "part 'a' has no 'kind'"));
-  EXPECT_TRUE(contains(error_of(Json(1), ""), "part 0 is no object"));
+  EXPECT_TRUE(contains(error_of(OrderedJson{{"name", "a"}}, ""), "part 'a' has no 'kind'"));
+  EXPECT_TRUE(contains(error_of(OrderedJson(1), ""), "part 0 is no object"));
 }
 
 TEST_F(ModelPartsTest, PartsThatDoNotFitEachOther) {
   const std::string data = "hello" + std::string(59, '\0') + "you";
-  const auto two = [&](const Json& a, const Json& b, const std::string& bytes) {
-    return error_of(file_of(header_of({a, b}), bytes));
+  const auto two = [&](const OrderedJson& a, const OrderedJson& b, const std::string& bytes) {
+    return error_of(parts_file(header_of({a, b}), bytes));
   };
-  const Json a = part_of("a", 0, "hello");
+  const OrderedJson a = part_of("a", 0, "hello");
   EXPECT_TRUE(contains(two(a, part_of("a", 64, "you"), data), "part 'a' is there twice"));
   EXPECT_TRUE(contains(two(a, part_of("b", 0, "hello"), data), "overlaps"));
   EXPECT_TRUE(contains(two(a, part_of("b", 66, "u"), data), "no multiple of 64"));
@@ -212,13 +214,13 @@ TEST_F(ModelPartsTest, PartsThatDoNotFitEachOther) {
 
 TEST_F(ModelPartsTest, HeadersThatAreNone) {
   EXPECT_TRUE(contains(error_of(std::vector<uint8_t>{}), "not a .heddle file"));
-  EXPECT_TRUE(contains(error_of(file_of("[]", "")), "the header is no object"));
-  EXPECT_TRUE(contains(error_of(file_of("{\"a\":", "")), "not JSON"));
-  EXPECT_TRUE(contains(error_of(file_of("{\"parts\":[],\"parts\":[]}", "")), "'parts' appears twice"));
-  EXPECT_TRUE(contains(error_of(file_of("{\"parts\":[]}", "")), "has no 'metadata'"));
-  EXPECT_TRUE(contains(error_of(file_of("{\"metadata\":{},\"parts\":{}}", "")), "no list of at most"));
-  EXPECT_TRUE(contains(error_of(file_of(std::string(100'000, '['), "")), "more than 100 deep"));
-  std::vector<uint8_t> long_header = file_of(header_of(Json::array()), "");
+  EXPECT_TRUE(contains(error_of(parts_file("[]", "")), "the header is no object"));
+  EXPECT_TRUE(contains(error_of(parts_file("{\"a\":", "")), "not JSON"));
+  EXPECT_TRUE(contains(error_of(parts_file("{\"parts\":[],\"parts\":[]}", "")), "'parts' appears twice"));
+  EXPECT_TRUE(contains(error_of(parts_file("{\"parts\":[]}", "")), "has no 'metadata'"));
+  EXPECT_TRUE(contains(error_of(parts_file("{\"metadata\":{},\"parts\":{}}", "")), "no list of at most"));
+  EXPECT_TRUE(contains(error_of(parts_file(std::string(100'000, '['), "")), "more than 100 deep"));
+  std::vector<uint8_t> long_header = parts_file(header_of(OrderedJson::array()), "");
   long_header[22] = 0xff;  // 2^53
   EXPECT_TRUE(contains(error_of(long_header), "at most 4194304 are allowed"));
   EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { ModelParts::read(folder / "none"); }), "no such file"));
@@ -231,9 +233,9 @@ TEST_F(ModelPartsTest, HeadersThatAreNone) {
 }
 
 TEST_F(ModelPartsTest, OtherVersions) {
-  const std::string header = header_of(Json::array());
-  EXPECT_TRUE(contains(error_of(file_of(header, "", 2)), "format version is 2, this Heddle reads versions up to 1"));
-  EXPECT_TRUE(contains(error_of(file_of(header, "", 0)), "there is no format version 0"));
+  const std::string header = header_of(OrderedJson::array());
+  EXPECT_TRUE(contains(error_of(parts_file(header, "", 2)), "format version is 2, this Heddle reads versions up to 1"));
+  EXPECT_TRUE(contains(error_of(parts_file(header, "", 0)), "there is no format version 0"));
 }
 
 TEST_F(ModelPartsTest, OldHeadersAreUpgradedOneVersionAtATime) {

@@ -15,6 +15,7 @@
 #include "heddle/data/unicode.h"
 #include "heddle/data/words.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/processor_time.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::tests {
@@ -25,14 +26,14 @@ using data::TokenizerPtr;
 using Json = nlohmann::json;
 using Tokens = std::vector<int32_t>;
 
-const Json& stored() {
+const Json& stored_files() {
   static const Json values = Json::parse(std::ifstream(HEDDLE_SOURCE_DIR "/tests/data/tokenizer_json_values.json"));
   return values;
 }
-std::vector<std::string> texts() { return stored()["texts"]; }
-std::vector<std::string> random_texts() { return stored()["random"]; }
+std::vector<std::string> texts_of_files() { return stored_files()["texts"]; }
+std::vector<std::string> random_texts() { return stored_files()["random"]; }
 
-std::string file_of(const std::string& family) { return stored()["tokenizers"][family]["file"]; }
+std::string file_of(const std::string& family) { return stored_files()["tokenizers"][family]["file"]; }
 
 // Of ten lists of numbers each.
 template <class F>
@@ -63,8 +64,8 @@ std::vector<size_t> word_lengths(std::string_view text, data::WordRule rule) {
 }
 
 TEST(WordRules, CutAsTheirExpressionsDo) {
-  const std::vector<std::string> all = texts();
-  for (const auto& [name, values] : stored()["words"].items()) {
+  const std::vector<std::string> all = texts_of_files();
+  for (const auto& [name, values] : stored_files()["words"].items()) {
     const auto rule = data::rule_of_pattern(values["pattern"].get<std::string>());
     ASSERT_TRUE(rule.has_value()) << name;
     for (size_t i = 0; i < all.size(); ++i)
@@ -97,7 +98,7 @@ TEST(WordRules, JoinedAreTheTextWhateverItsBytes) {
 
 class TokenizerJson : public testing::TestWithParam<const char*> {
  protected:
-  const Json& values() const { return stored()["tokenizers"][GetParam()]; }
+  const Json& values() const { return stored_files()["tokenizers"][GetParam()]; }
   TokenizerPtr tokenizer() const { return data::parse_tokenizer(file_of(GetParam()), GetParam()); }
 };
 INSTANTIATE_TEST_SUITE_P(Families, TokenizerJson,
@@ -113,7 +114,7 @@ bool lets_special_tokens_out(const data::Tokenizer& tokenizer, const std::string
 }
 
 void expect_values(const data::Tokenizer& tokenizer, const Json& values) {
-  const std::vector<std::string> all = texts();
+  const std::vector<std::string> all = texts_of_files();
   for (size_t i = 0; i < all.size(); ++i) {
     const Tokens recognised = values["recognised"][i];
     EXPECT_EQ(tokenizer.encode(all[i], SpecialTokens::recognised), recognised) << Json(all[i]).dump();
@@ -152,7 +153,7 @@ TEST_P(TokenizerJson, KnowsWhatStandsAroundAText) {
 // Of the oracle's texts none holds special tokens unless it is asked for.
 TEST_P(TokenizerJson, SpecialTokensNeverComeOutOfText) {
   const TokenizerPtr made = tokenizer();
-  for (const std::string& text : texts()) {
+  for (const std::string& text : texts_of_files()) {
     for (const int32_t token : made->encode(text)) {
       const std::string& name = made->text_of(token);
       EXPECT_FALSE(name == "<|a|>" || name == "<|b|>" || name == "<s>" || name == "</s>") << Json(text).dump();
@@ -197,10 +198,6 @@ TEST(TokenizerJsonBytes, StreamedTextIsOfWholeCharacters) {
   }
 }
 
-double processor_seconds_since(std::clock_t start) {
-  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-}
-
 TEST(TokenizerJsonSpeed, OneLongWordIsNoSquareOfItsLength) {
   const std::string marks = [] {
     std::string all = "a";
@@ -213,7 +210,8 @@ TEST(TokenizerJsonSpeed, OneLongWordIsNoSquareOfItsLength) {
                                     std::string(1'000'000, '\n'), std::string(1'000'000, '7'), marks}) {
       const std::clock_t start = std::clock();
       EXPECT_FALSE(made->encode(text, SpecialTokens::recognised).empty());
-      EXPECT_LT(processor_seconds_since(start), 5) << family << ": " << text.size() << " of '" << text.back() << "'";
+      EXPECT_LT(test::processor_seconds_since(start), 5)
+          << family << ": " << text.size() << " of '" << text.back() << "'";
     }
   }
 }
@@ -223,8 +221,8 @@ TEST(TokenizerFiles, AFolderAndAFileOfHuggingFace) {
   std::ofstream(folder / "tokenizer.json") << file_of("llama2");
   std::ofstream(folder / "vocab.json") << "not looked at";
   const TokenizerPtr plain = data::load_tokenizer(folder.path());
-  expect_values(*plain, stored()["tokenizers"]["llama2"]);
-  expect_values(*data::load_tokenizer(folder / "tokenizer.json"), stored()["tokenizers"]["llama2"]);
+  expect_values(*plain, stored_files()["tokenizers"]["llama2"]);
+  expect_values(*data::load_tokenizer(folder / "tokenizer.json"), stored_files()["tokenizers"]["llama2"]);
   EXPECT_EQ(plain->ends().begin, 1);
   EXPECT_EQ(plain->ends().end, std::nullopt);
   std::ofstream(folder / "tokenizer_config.json") << R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}})";

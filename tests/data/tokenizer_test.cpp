@@ -18,6 +18,7 @@
 #include "heddle/data/unicode.h"
 #include "heddle/data/words.h"
 #include "heddle/io/read_file.h"
+#include "tests/support/processor_time.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -132,11 +133,6 @@ TEST(Bpe, SpecialTokensAreTextUnlessAskedFor) {
   EXPECT_EQ(tokenizer->decode(expected), text);
 }
 
-// Of this process, whatever else the machine does.
-double processor_seconds_since(std::clock_t start) {
-  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-}
-
 // A special token that never occurs was looked for behind every one that does: 400 KB took 13.6 s.
 TEST(Bpe, SpecialTokensAreFoundInOnePass) {
   const auto tokenizer = trained(300, {"<|a|>", "<|never|>"});
@@ -144,7 +140,7 @@ TEST(Bpe, SpecialTokensAreFoundInOnePass) {
   for (int i = 0; i < 80'000; ++i) text += "<|a|>";
   const std::clock_t start = std::clock();
   const Tokens tokens = tokenizer->encode(text, SpecialTokens::recognised);
-  EXPECT_LT(processor_seconds_since(start), 3) << "measured: 0.02 s; 13 s when it grew with the square";
+  EXPECT_LT(test::processor_seconds_since(start), 3) << "measured: 0.02 s; 13 s when it grew with the square";
   EXPECT_EQ(tokens, Tokens(80'000, tokenizer->special().at("<|a|>")));
 }
 
@@ -161,7 +157,7 @@ TEST(Bpe, ALargeVocabularyIsReadInOnePass) {
   data::Preprocessing preprocessing;
   preprocessing.tokenizer = tokenizer;
   EXPECT_EQ(data::Preprocessing::parse(preprocessing.str(), "memory").tokenizer->str(), tokenizer->str());
-  EXPECT_LT(processor_seconds_since(start), 5) << "measured: 0.3 s";
+  EXPECT_LT(test::processor_seconds_since(start), 5) << "measured: 0.3 s";
 }
 
 TEST(Bpe, ComesBackFromFilesAndText) {

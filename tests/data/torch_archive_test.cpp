@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 using namespace std::string_literals;  // texts with NULs in them
 using test::contains;
 
-const Json& recorded() {
+const Json& recorded_archives() {
   static const Json values = Json::parse(std::ifstream(HEDDLE_SOURCE_DIR "/tests/data/torch_values.json"));
   return values;
 }
@@ -37,8 +37,8 @@ DType dtype_named(const std::string& name) {
 }
 
 TEST(TorchArchive, TensorsAreThoseOfPyTorch) {
-  ASSERT_GE(recorded()["cases"].size(), 10u);
-  for (const Json& one : recorded()["cases"]) {
+  ASSERT_GE(recorded_archives()["cases"].size(), 10u);
+  for (const Json& one : recorded_archives()["cases"]) {
     SCOPED_TRACE(one["name"].get<std::string>());
     const TorchArchive archive = read_torch(FileBytes::of(test::bytes_of_hex(one["file"])), "file");
     EXPECT_EQ(archive.tensors.size(), one["tensors"].size());
@@ -71,7 +71,9 @@ class TorchFile : public testing::Test {
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     return text;
   }
-  std::string error_of_recorded(const char* name) { return error_of(test::bytes_of_hex(recorded()["refused"][name])); }
+  std::string error_of_recorded(const char* name) {
+    return error_of(test::bytes_of_hex(recorded_archives()["refused"][name]));
+  }
   std::string error_of_pickle(const std::string& pickle, size_t storage_bytes = 64) {
     return error_of(bytes_of_text(test::torch_archive(pickle, std::string(storage_bytes, '\0'))));
   }

@@ -17,7 +17,7 @@ using data::Pipeline, data::PipelineTokenizer, data::SpecialTokens;
 using test::SentencePieceFile;
 using Json = nlohmann::json;
 
-const Json& stored() {
+const Json& stored_conversions() {
   static const Json values = Json::parse(std::ifstream(HEDDLE_SOURCE_DIR "/tests/data/tokenizer_json_values.json"));
   return values;
 }
@@ -55,8 +55,8 @@ Pipeline gemma() {
 }
 
 std::vector<std::string> texts() {
-  std::vector<std::string> all = stored()["texts"];
-  const std::vector<std::string> drawn = stored()["random"];
+  std::vector<std::string> all = stored_conversions()["texts"];
+  const std::vector<std::string> drawn = stored_conversions()["random"];
   all.insert(all.end(), drawn.begin(), drawn.end());
   all.insert(all.end(), {"\xFF\xC0 gr\xC3\xB6\xC3\x9F"
                          "er",
@@ -84,8 +84,8 @@ TEST(WriteGgufSentencePiece, TokensAreThoseOfSentencePiece) {
   EXPECT_EQ(file.at("tokenizer.ggml.tokens").size(), 400u);
   const data::TokenizerPtr found = data::tokenizer_of(file, "written").tokenizer;
   size_t compared = 0;
-  for (const auto& [text, tokens] :
-       SentencePieceFile::stored()["encoded"].get<std::vector<std::pair<std::string, std::vector<int32_t>>>>()) {
+  for (const auto& [text, tokens] : SentencePieceFile::stored()["encoded"]
+                                        .get<std::vector<std::pair<std::string, std::vector<int32_t>>>>()) {
     if (text.find("<tool>") != std::string::npos) continue;  // tokenizer_gguf_test.cpp says why
     EXPECT_EQ(found->encode(text), tokens) << text;
     ++compared;
@@ -175,7 +175,7 @@ TEST(WriteGgufSentencePiece, WhatScoresDoNotSayIsRefused) {
                                     {"unknown_pairs", "no bytes"},
                                     {"llama2", "order of no scores"},
                                     {"byte_level", "cuts texts in another way"}}) {
-    const std::string file = stored()["tokenizers"][family]["file"];
+    const std::string file = stored_conversions()["tokenizers"][family]["file"];
     expect_error<ValueError>([&] { file_of(*data::parse_tokenizer(file)); }, {"[gguf]", why});
   }
 }

@@ -43,9 +43,9 @@ struct Sizes {
 };
 
 // One problem with its expected results.
-class Problem {
+class AttentionProblem {
  public:
-  Problem(const Sizes& sizes, const Features& features, DType dtype) : s(sizes), f(features), t(dtype) {
+  AttentionProblem(const Sizes& sizes, const Features& features, DType dtype) : s(sizes), f(features), t(dtype) {
     q_ = Block::make(s.batch, s.heads, s.queries, s.size);
     k_ = Block::make(s.batch, s.key_heads(), s.keys, s.size);
     v_ = Block::make(s.batch, s.key_heads(), s.keys, s.value_size);
@@ -162,7 +162,7 @@ class Problem {
   Block q_, k_, v_, g_;
 };
 
-void Problem::forward() {
+void AttentionProblem::forward() {
   result.assign(static_cast<size_t>(results()), 0);
   logarithms.assign(static_cast<size_t>(s.rows()), infinity);
   std::vector<double> delta(static_cast<size_t>(s.rows()), 0), stats;
@@ -190,7 +190,7 @@ void Problem::forward() {
   arrays["delta"] = KernelArray::of(DType::f32, delta);
 }
 
-std::vector<double> Problem::gradient(int which, const Bindings& reduce) const {
+std::vector<double> AttentionProblem::gradient(int which, const Bindings& reduce) const {
   const auto reduced = [&](const char* name) { return reduce.contains(name) && reduce.find(name)->second == 1; };
   const int64_t heads = reduced("REDUCE_H") ? 1 : s.heads, queries = reduced("REDUCE_M") ? 1 : s.queries;
   const int64_t key_rows = s.batch * s.keys * s.key_heads();
@@ -241,7 +241,7 @@ void expect_close(const std::vector<double>& found, const std::vector<double>& e
 
 double tolerance_of(DType t) { return t == DType::f32 ? 2e-5 : t == DType::f16 ? 1.5e-3 : 1.2e-2; }
 
-std::string text(const Bindings& tunables) {
+std::string text_of(const Bindings& tunables) {
   std::string all;
   for (const auto& [name, value] : tunables) all += name + "=" + std::to_string(value) + " ";
   return all;
@@ -267,8 +267,8 @@ class AttentionTest : public KernelTest {
             {{"SCHEDULE", 2}, {"VW", 4}, {"NV", 1}, {"MR", 8}, {"DU", 2}, {"KB", 16}, {"LANES", 8}}};
   }
 
-  void check_forward(const Problem& p, const Bindings& tunables, int64_t splits = 1) {
-    SCOPED_TRACE(text(tunables));
+  void check_forward(const AttentionProblem& p, const Bindings& tunables, int64_t splits = 1) {
+    SCOPED_TRACE(text_of(tunables));
     const KernelFile& file = KernelFile::builtin("attention");
     KernelRun r;
     r.arrays = p.arrays;
@@ -284,8 +284,8 @@ class AttentionTest : public KernelTest {
   }
 
   // What each range of keys gave, as one softmax.
-  static void join(const Problem& p, const std::vector<double>& all, int64_t splits, std::vector<double>& result,
-                   std::vector<double>& logarithms) {
+  static void join(const AttentionProblem& p, const std::vector<double>& all, int64_t splits,
+                   std::vector<double>& result, std::vector<double>& logarithms) {
     const auto logarithm = [&](int64_t split, int64_t row) {
       const size_t first = static_cast<size_t>(splits * p.results() + (split * p.s.rows() + row) * p.parts());
       return p.parts() == 1 ? all[first] : 64 * (all[first] + all[first + 1] + all[first + 2]);
@@ -307,10 +307,10 @@ class AttentionTest : public KernelTest {
     }
   }
 
-  void check_gradient(const Problem& p, Bindings tunables, int which, const Bindings& reduce = {}) {
+  void check_gradient(const AttentionProblem& p, Bindings tunables, int which, const Bindings& reduce = {}) {
     tunables["WHICH"] = which;
     for (const auto& [name, value] : reduce) tunables[name] = value;
-    SCOPED_TRACE(text(tunables));
+    SCOPED_TRACE(text_of(tunables));
     const std::vector<double> expected = p.gradient(which, reduce);
     KernelRun r;
     r.arrays = p.arrays;
@@ -323,7 +323,7 @@ class AttentionTest : public KernelTest {
 
 TEST_P(AttentionTest, ForwardLadder) {
   for (const Features& features : {no_features, all_features}) {
-    const Problem p({}, features, DType::f32);
+    const AttentionProblem p({}, features, DType::f32);
     for (const Bindings& tunables : forward_schedules()) check_forward(p, tunables);
   }
 }
@@ -331,7 +331,7 @@ TEST_P(AttentionTest, ForwardLadder) {
 TEST_P(AttentionTest, OtherSizes) {
   Sizes few{1, 2, 1, 1, 5, 1, 32}, many_queries{1, 2, 2, 41, 9, 32, 3};
   for (const Sizes& sizes : {few, many_queries}) {
-    const Problem p(sizes, causal, DType::f32);
+    const AttentionProblem p(sizes, causal, DType::f32);
     for (const Bindings& tunables : forward_schedules()) check_forward(p, tunables);
     for (const int which : {0, 1}) check_gradient(p, gradient_schedules()[2], which);
     for (const int which : {0, 1}) check_gradient(p, gradient_schedules()[1], which);
@@ -339,13 +339,13 @@ TEST_P(AttentionTest, OtherSizes) {
 }
 
 TEST_P(AttentionTest, RangesOfKeys) {
-  const Problem p({}, all_features, DType::f32);
+  const AttentionProblem p({}, all_features, DType::f32);
   for (const size_t i : {1u, 3u, 5u}) check_forward(p, forward_schedules()[i], 4);
   check_forward(p, forward_schedules()[6], 11);  // lanes are ranges
 }
 
 TEST_P(AttentionTest, HalfTypes) {
-  const Problem f16({}, causal, DType::f16), bf16({}, all_features, DType::bf16);
+  const AttentionProblem f16({}, causal, DType::f16), bf16({}, all_features, DType::bf16);
   check_forward(f16, forward_schedules()[1]);
   check_forward(bf16, forward_schedules()[3]);
   check_forward(f16, forward_schedules()[5]);
@@ -356,7 +356,7 @@ TEST_P(AttentionTest, HalfTypes) {
 
 TEST_P(AttentionTest, GradientLadder) {
   for (const Features& features : {causal, all_features}) {
-    const Problem p({}, features, DType::f32);
+    const AttentionProblem p({}, features, DType::f32);
     for (const Bindings& tunables : gradient_schedules()) {
       for (const int which : {0, 1}) check_gradient(p, tunables, which);
     }
@@ -368,15 +368,15 @@ TEST_P(AttentionTest, GradientLadder) {
 TEST_P(AttentionTest, GradientsAtOnce) {
   Sizes wide{2, 4, 2, 37, 45, 30, 23};
   Bindings narrow{{"SCHEDULE", 2}, {"VW", 4}, {"NV", 1}, {"MR", 8}, {"DU", 2}, {"KB", 16}, {"LANES", 1}};
-  check_gradient(Problem(wide, all_features, DType::f32), narrow, 3);
+  check_gradient(AttentionProblem(wide, all_features, DType::f32), narrow, 3);
   if (!on_opencl()) return;
-  check_gradient(Problem({}, causal, DType::f32), gradient_schedules()[2], 3);
-  check_gradient(Problem(wide, no_features, DType::f32),
+  check_gradient(AttentionProblem({}, causal, DType::f32), gradient_schedules()[2], 3);
+  check_gradient(AttentionProblem(wide, no_features, DType::f32),
                  {{"SCHEDULE", 2}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"KB", 32}, {"LANES", 1}}, 3);
 }
 
 TEST_P(AttentionTest, BiasGradientLadder) {
-  const Problem p({}, all_features, DType::f32);
+  const AttentionProblem p({}, all_features, DType::f32);
   for (const Bindings& tunables : gradient_schedules()) {
     check_gradient(p, tunables, 2, {{"REDUCE_B", 1}});
     check_gradient(p, tunables, 2, {{"REDUCE_H", 1}, {"REDUCE_M", 1}});
@@ -385,14 +385,14 @@ TEST_P(AttentionTest, BiasGradientLadder) {
 
 // One group alone: what it leaves are its own rows of the result, no element of the next group's.
 TEST_P(AttentionTest, AGroupOfBiasGradientsWritesItsOwnRows) {
-  const Problem p({}, all_features, DType::f32);
+  const AttentionProblem p({}, all_features, DType::f32);
   const Bindings reduce{{"REDUCE_H", 1}, {"REDUCE_M", 1}};
   for (size_t schedule : {1u, 2u}) {
     Bindings tunables = gradient_schedules()[schedule];
     const size_t rows = static_cast<size_t>(schedule == 1 ? tunables["QB"] : tunables["NV"] * tunables["VW"]);
     tunables["WHICH"] = 2;
     for (const auto& [name, value] : reduce) tunables[name] = value;
-    SCOPED_TRACE(text(tunables));
+    SCOPED_TRACE(text_of(tunables));
     std::vector<double> expected = p.gradient(2, reduce);
     KernelRun r;
     r.arrays = p.arrays;

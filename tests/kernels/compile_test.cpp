@@ -42,12 +42,12 @@ struct Variant {
   }
 };
 
-using Types = std::map<std::string, DType, std::less<>>;
+using TypesByName = std::map<std::string, DType, std::less<>>;
 
 void add_matmul(std::vector<Variant>& all, int64_t vw) {
-  const Types f32, half = {{"TA", DType::f16}, {"TB", DType::bf16}, {"TC", DType::f16}};
+  const TypesByName f32, half = {{"TA", DType::f16}, {"TB", DType::bf16}, {"TC", DType::f16}};
   const Bindings unit = {{"A_K1", 1}, {"B_N1", 1}}, dots = {{"A_K1", 1}, {"B_K1", 1}}, none;
-  const auto add = [&](Bindings tunables, const Bindings& strides, const Types& types, bool hooks) {
+  const auto add = [&](Bindings tunables, const Bindings& strides, const TypesByName& types, bool hooks) {
     for (const auto& [name, value] : strides) tunables[name] = value;
     Variant v{"matmul", {}};
     v.options.tunables = tunables;
@@ -68,7 +68,7 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
     add(s, unit, f32, false);
     add(s, none, half, true);
   }
-  const Types brains = {{"TA", DType::bf16}, {"TB", DType::bf16}, {"TC", DType::bf16}};
+  const TypesByName brains = {{"TA", DType::bf16}, {"TB", DType::bf16}, {"TC", DType::bf16}};
   for (const Bindings& lies : {unit, dots})
     add({{"SCHEDULE", 8}, {"MB", 2}, {"NB", 2}, {"KC", 64}}, lies, brains, lies == dots);
   const Bindings dot = {{"SCHEDULE", 4}, {"VW", vw}, {"MR", 2}, {"NR", 2}};
@@ -90,7 +90,7 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
 }
 
 void add_conv(std::vector<Variant>& all, int64_t vw) {
-  const Types half = {{"TX", DType::f16}, {"TW", DType::bf16}, {"TY", DType::f16}};
+  const TypesByName half = {{"TX", DType::f16}, {"TW", DType::bf16}, {"TY", DType::f16}};
   for (const int64_t schedule : {0, 1, 2, 3, 4, 5, 6}) {
     Bindings forward = {{"SCHEDULE", schedule}, {"KH", 3}, {"KW", 3}, {"SW", 2}, {"DH", 2}};
     if (schedule == 5) forward["SW"] = forward["DH"] = 1;
@@ -109,9 +109,9 @@ void add_conv(std::vector<Variant>& all, int64_t vw) {
 }
 
 void add_attention(std::vector<Variant>& all, int64_t vw) {
-  const Types f32, half = {{"T", DType::f16}, {"TO", DType::f16}, {"TB", DType::bf16}};
+  const TypesByName f32, half = {{"T", DType::f16}, {"TO", DType::f16}, {"TB", DType::bf16}};
   const Bindings every = {{"CAUSAL", 1}, {"BIAS", 1}, {"MASK", 1}, {"LENGTHS", 1}, {"DROPOUT", 1}};
-  const auto add = [&](const char* body, Bindings tunables, const Types& types) {
+  const auto add = [&](const char* body, Bindings tunables, const TypesByName& types) {
     if (types.empty()) {
       tunables["CAUSAL"] = 1;
     } else {
@@ -125,7 +125,7 @@ void add_attention(std::vector<Variant>& all, int64_t vw) {
   };
   const Bindings tiles = {{"SCHEDULE", 1}, {"QB", 32}, {"KB", 16}, {"RM", 4}, {"RN", 2}};
   const Bindings vectors = {{"SCHEDULE", 2}, {"VW", vw}, {"NV", 2}, {"MR", 4}, {"KB", 16}, {"LANES", 1}};
-  for (const Types& types : {f32, half}) {
+  for (const TypesByName& types : {f32, half}) {
     for (const Bindings& s : {Bindings{{"SCHEDULE", 0}}, tiles, vectors, Bindings{{"SCHEDULE", 3}, {"VW", vw}}})
       add("attention", s, types);
     for (int64_t which = 0; which < 3; ++which) {
@@ -143,8 +143,8 @@ void add_attention(std::vector<Variant>& all, int64_t vw) {
 
 void add_rows(std::vector<Variant>& all) {
   for (const DType t : {DType::f32, DType::bf16, DType::i32, DType::i64, DType::f64}) {
-    const Types types = {{"T", t}}, scanned = {{"T", t}, {"TC", arith(t)}},
-                indexed = {{"T", t}, {"I", t == DType::i64 ? t : DType::i32}};
+    const TypesByName types = {{"T", t}}, scanned = {{"T", t}, {"TC", arith(t)}},
+                      indexed = {{"T", t}, {"I", t == DType::i64 ? t : DType::i32}};
     for (const int64_t schedule : {0, 1}) {
       all.push_back({"sort_blocks", {types, {{"SCHEDULE", schedule}, {"DESCENDING", schedule}}, {}, {}, {}, {}}});
       all.push_back({"sort_merge", {types, {{"LANES", schedule ? 1 : 64}, {"DESCENDING", schedule}}, {}, {}, {}, {}}});
@@ -177,7 +177,7 @@ void add_linalg(std::vector<Variant>& all) {
     for (const char* body : {"tridiagonal_sweeps", "bidiagonal_sweeps"})
       all.push_back({body, {{{"T", t}}, {}, {}, {}, {}, {}}});
     for (const int64_t schedule : {0, 1}) {
-      const Types types = {{"T", t}};
+      const TypesByName types = {{"T", t}};
       for (int64_t form = 0; form < 8; ++form) {
         if (form % 3 == schedule || form == 7)
           all.push_back(

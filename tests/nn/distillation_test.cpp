@@ -19,15 +19,7 @@ namespace {
 using Json = nlohmann::json;
 using nn::Divergence;
 
-Values wave(int64_t count, double frequency, double size) {
-  Values all;
-  for (int64_t i = 0; i < count; ++i) all.push_back(size * std::sin(frequency * static_cast<double>(i + 1)));
-  return all;
-}
-
-Tensor f64(const Values& values, const Shape& shape) { return Tensor::from_vector(values, shape, &reference()); }
-
-void expect_near(const Tensor& found, const Values& wanted, double error, const std::string& what) {
+void expect_values(const Tensor& found, const Values& wanted, double error, const std::string& what) {
   const Values all = found.to_doubles();
   ASSERT_EQ(all.size(), wanted.size()) << what;
   for (size_t i = 0; i < all.size(); ++i)
@@ -40,14 +32,14 @@ Tensor weighted(const Tensor& losses) {
 }
 
 // The rows, classes and widths of distillation_values.py.
-constexpr int64_t rows = 5, classes = 37, width = 12, teacher_width = 7;
+constexpr int64_t rows = 5, classes = 37, student_width = 12, teacher_width = 7;
 
 class Distillation : public testing::TestWithParam<std::string> {
  protected:
   DeviceContext& device() const { return heddle::device(GetParam()); }
 };
 
-nn::DistillationOptions options_of(const Json& c) {
+nn::DistillationOptions distillation_of(const Json& c) {
   const std::string how = c["divergence"];
   return {.divergence = how == "forward"   ? Divergence::forward
                         : how == "reverse" ? Divergence::reverse
@@ -63,22 +55,23 @@ TEST_P(Distillation, IsPyTorchsInStretchesAndByLogits) {
   const Tensor tx = f32(wave(rows * teacher_width, 0.4, 1.5), {rows, teacher_width}, device());
   const Tensor tw = f32(wave(classes * teacher_width, 1.1, 2), {classes, teacher_width}, device());
   const auto compare = [&](const Json& c, nn::DistillationOptions options, bool stretches) {
-    const Tensor x = f32(wave(rows * width, 0.7, 2), {rows, width}, device()).set_requires_grad();
-    const nn::Projection head({f32(wave(classes * width, 1.3, 1.5), {classes, width}, device())}, {classes, width});
+    const Tensor x = f32(wave(rows * student_width, 0.7, 2), {rows, student_width}, device()).set_requires_grad();
+    const nn::Projection head({f32(wave(classes * student_width, 1.3, 1.5), {classes, student_width}, device())},
+                              {classes, student_width});
     const nn::Projection teacher({tw}, {classes, teacher_width});
     const Tensor losses = stretches ? nn::linear_distillation({x, head}, {tx, teacher}, options)
                                     : nn::distillation_loss(matmul(x, transpose(head.weight)),
                                                             matmul(tx, transpose(teacher.weight)), options);
     ASSERT_EQ(losses.shape(), Shape({rows}));
-    expect_near(losses, c["losses"], 3e-5, "losses");
+    expect_values(losses, c["losses"], 3e-5, "losses");
     backward(weighted(losses));
-    expect_near(x.grad(), c["x"], 3e-5, "x");
-    expect_near(head.weight.grad(), c["weight"], 3e-5, "weight");
+    expect_values(x.grad(), c["x"], 3e-5, "x");
+    expect_values(head.weight.grad(), c["weight"], 3e-5, "weight");
     EXPECT_FALSE(teacher.weight.grad().defined());
   };
   for (const Json& c : recorded["cases"]) {
     SCOPED_TRACE(c["divergence"].get<std::string>() + c["temperature"].dump());
-    nn::DistillationOptions options = options_of(c);
+    nn::DistillationOptions options = distillation_of(c);
     compare(c, options, false);
     for (const int64_t stretch : {8, 30, 100}) {
       options.stretch = stretch;
@@ -113,28 +106,30 @@ TEST_P(Distillation, ReadsPackedWeightsOfBoth) {
   const auto [plain_losses, plain] = gradient(false);
   const auto [losses, fused] = gradient(true);
   for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], plain_losses[i], 1e-4 * (1 + plain_losses[i]));
-  expect_near(fused, plain.to_doubles(), 1e-4, "x");
+  expect_values(fused, plain.to_doubles(), 1e-4, "x");
 }
 
 // Equal distributions are at a distance of 0, wherever their logits lie; nothing follows from no rows, and NaN stays.
 TEST_P(Distillation, EqualEmptyAndNotANumber) {
-  const nn::Projection head({f32(wave(classes * width, 1.3, 1.5), {classes, width}, device())}, {classes, width});
-  const Tensor x = f32(wave(rows * width, 0.7, 60), {rows, width}, device());
+  const nn::Projection head({f32(wave(classes * student_width, 1.3, 1.5), {classes, student_width}, device())},
+                            {classes, student_width});
+  const Tensor x = f32(wave(rows * student_width, 0.7, 60), {rows, student_width}, device());
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Divergence how : {Divergence::forward, Divergence::reverse, Divergence::jensen_shannon}) {
     const nn::DistillationOptions options{.divergence = how, .stretch = 16};
     const Tensor own = x.detach().set_requires_grad();
     const Tensor same = nn::linear_distillation({own, head}, {x, head}, options);
     backward(sum(same));
-    expect_near(same, Values(rows, 0), 2e-5, "same");
-    expect_near(own.grad(), Values(rows * width, 0), 1e-4, "its gradient");
-    const Tensor none = zeros({0, width}, DType::f32, &device());
+    expect_values(same, Values(rows, 0), 2e-5, "same");
+    expect_values(own.grad(), Values(rows * student_width, 0), 1e-4, "its gradient");
+    const Tensor none = zeros({0, student_width}, DType::f32, &device());
     EXPECT_EQ(nn::linear_distillation({none, head}, {none, head}, options).shape(), Shape({0}));
-    Values broken = wave(2 * width, 0.7, 1);
+    Values broken = wave(2 * student_width, 0.7, 1);
     broken[3] = nan;
-    const Tensor bad = f32(broken, {2, width}, device());
+    const Tensor bad = f32(broken, {2, student_width}, device());
     const Values found =
-        nn::linear_distillation({bad, head}, {f32(wave(2 * width, 0.4, 1), {2, width}, device()), head}, options)
+        nn::linear_distillation({bad, head}, {f32(wave(2 * student_width, 0.4, 1), {2, student_width}, device()), head},
+                                options)
             .to_doubles();
     EXPECT_TRUE(std::isnan(found[0]));
     EXPECT_TRUE(std::isfinite(found[1]));
@@ -190,7 +185,7 @@ TEST(DistillationRule, AgreesWithFiniteDifferencesAndWithLogitsTwice) {
       EXPECT_NEAR(found[i], slope, 1e-8) << i;
     }
     const auto second = [&](const auto& loss) { return grad(sum(square(grad(loss(x), x, {}, true))), x).to_doubles(); };
-    expect_near(f64(second(fused), {18}), second(plain), 1e-10, "second order");
+    expect_values(f64(second(fused), {18}), second(plain), 1e-10, "second order");
   }
 }
 

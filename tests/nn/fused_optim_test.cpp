@@ -16,8 +16,6 @@
 namespace heddle::tests {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 std::vector<float> numbers(int64_t count, uint32_t stream) {
   std::vector<float> v(static_cast<size_t>(count));
   for (size_t i = 0; i < v.size(); ++i) v[i] = philox_uniform({9, 9, stream, 0}, i) * 2 - 1;

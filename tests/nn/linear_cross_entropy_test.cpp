@@ -15,14 +15,6 @@
 namespace heddle::tests {
 namespace {
 
-Values wave(int64_t count, double frequency, double size) {
-  Values all;
-  for (int64_t i = 0; i < count; ++i) all.push_back(size * std::sin(frequency * static_cast<double>(i + 1)));
-  return all;
-}
-
-Tensor f64(const Values& values, const Shape& shape) { return Tensor::from_vector(values, shape, &reference()); }
-
 void expect_near(const Tensor& found, const Tensor& expected, double error, const std::string& what) {
   const Values all = found.to_doubles(), wanted = expected.to_doubles();
   ASSERT_EQ(all.size(), wanted.size()) << what;
@@ -34,14 +26,14 @@ struct Case {
   nn::LinearCrossEntropyOptions options;
   std::vector<int32_t> targets;
 };
-const std::vector<int32_t> plain{3, 36, 0, 17, 5}, some{3, -1, 0, -1, 36};
-const Case cases[] = {
+const std::vector<int32_t> plain{3, 36, 0, 17, 5}, ignored{3, -1, 0, -1, 36};
+const Case options_and_targets[] = {
     {{.stretch = 8}, plain},
     {{.reduction = Reduction::sum, .stretch = 37}, plain},
     {{.reduction = Reduction::none, .stretch = 1}, plain},
-    {{.ignore_index = -1, .stretch = 10}, some},
-    {{.reduction = Reduction::none, .ignore_index = -1, .label_smoothing = 0.2, .stretch = 100}, some},
-    {{.ignore_index = -1, .label_smoothing = 1, .stretch = 9}, some},
+    {{.ignore_index = -1, .stretch = 10}, ignored},
+    {{.reduction = Reduction::none, .ignore_index = -1, .label_smoothing = 0.2, .stretch = 100}, ignored},
+    {{.ignore_index = -1, .label_smoothing = 1, .stretch = 9}, ignored},
     {{.label_smoothing = 0.1, .stretch = 5}, plain}};
 
 class LinearCrossEntropyTest : public DeviceTest {
@@ -74,7 +66,7 @@ class LinearCrossEntropyTest : public DeviceTest {
 
 TEST_P(LinearCrossEntropyTest, IsCrossEntropyOfTheLogits) {
   const Values x = wave(5 * 12, 0.7, 2), w = wave(37 * 12, 1.3, 1.5);
-  for (const Case& c : cases)
+  for (const Case& c : options_and_targets)
     compare(c, f32(x, {5, 12}, device()), f32(w, {37, 12}, device()), f64(w, {37, 12}), nullptr, 2e-5);
 }
 
@@ -87,7 +79,7 @@ TEST_P(LinearCrossEntropyTest, ReadsPackedClasses) {
     const Tensor blocks =
         Tensor::from_bytes(bytes.data(), bytes.size(), DType::u8, packed_shape({37, width}, type), &device());
     const nn::Projection head({blocks, type}, {37, width});
-    for (const Case& c : {cases[0], cases[4]})
+    for (const Case& c : {options_and_targets[0], options_and_targets[4]})
       compare(c, f32(wave(5 * width, 0.7, 1), {5, width}, device()), blocks,
               f64(Values(elements.begin(), elements.end()), {37, width}), &head, 5e-5);
   }

@@ -95,18 +95,14 @@ std::vector<std::string> names(bool with_gradients = false) {
   }
   return all;
 }
-std::vector<std::string> devices() {
-  std::vector<std::string> all = test::kernel_devices();
-  all.emplace_back("reference:0");
-  return all;
-}
 std::string name_of_case(const testing::TestParamInfo<CaseOnDevice>& info) {
   std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
   for (char& c : name) c = c == ':' ? '_' : c;
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Cases, LlamaFamiliesTest,
-                         testing::Combine(testing::ValuesIn(names()), testing::ValuesIn(devices())), name_of_case);
+                         testing::Combine(testing::ValuesIn(names()), testing::ValuesIn(test::value_devices())),
+                         name_of_case);
 INSTANTIATE_TEST_SUITE_P(Cases, LlamaGradientsTest,
                          testing::Combine(testing::ValuesIn(names(true)), testing::Values("reference:0")),
                          name_of_case);

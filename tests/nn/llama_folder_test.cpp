@@ -18,7 +18,7 @@
 namespace heddle::tests {
 namespace {
 
-nn::LlamaOptions options_of(const Json& config) { return nn::llama_config(config.dump(), "config.json").options; }
+nn::LlamaOptions read_options(const Json& config) { return nn::llama_config(config.dump(), "config.json").options; }
 
 void expect_refused(const LlamaCaseFolder& folder, std::initializer_list<const char*> why) {
   expect_error<IoError>([&] { nn::LlamaFolder(folder.path()).load(reference()); }, why);
@@ -136,9 +136,9 @@ TEST(LlamaFolder, PacksWholeBlocksOfNumbersAlone) {
 TEST(LlamaFolder, ReadsOlderForms) {
   const auto same = [](const char* name, auto change) {
     Json config = llama_case(name)["config"];
-    const std::string expected = nn::describe(options_of(config));
+    const std::string expected = nn::describe(read_options(config));
     change(config);
-    EXPECT_EQ(nn::describe(options_of(config)), expected) << name;
+    EXPECT_EQ(nn::describe(read_options(config)), expected) << name;
   };
   same("llama3", [](Json& c) {
     c["rope_scaling"] = c["rope_parameters"];
@@ -174,12 +174,12 @@ TEST(LlamaFolder, FamiliesHaveDefaults) {
   Json gemma2 = llama_case("gemma2")["config"];
   gemma2.erase("attn_logit_softcapping");
   gemma2["final_logit_softcapping"] = nullptr;
-  EXPECT_EQ(options_of(gemma2).score_cap, 50);
-  EXPECT_EQ(options_of(gemma2).logit_cap, 0);
+  EXPECT_EQ(read_options(gemma2).score_cap, 50);
+  EXPECT_EQ(read_options(gemma2).logit_cap, 0);
   Json gemma3 = llama_case("gemma3")["config"];
   for (const char* key : {"rope_parameters", "layer_types", "head_dim", "query_pre_attn_scalar"}) gemma3.erase(key);
   gemma3["num_hidden_layers"] = 7;
-  const nn::LlamaOptions o = options_of(gemma3);
+  const nn::LlamaOptions o = read_options(gemma3);
   EXPECT_EQ(o.windowed, (std::vector<bool>{true, true, true, true, true, false, true}));
   EXPECT_EQ(o.rope_base, 1e6);
   EXPECT_EQ(o.window_rope_base, 1e4);
@@ -187,7 +187,7 @@ TEST(LlamaFolder, FamiliesHaveDefaults) {
   EXPECT_EQ(o.score_scale, 1.0 / 16);
   Json mistral = llama_case("mistral")["config"];
   mistral["sliding_window"] = nullptr;
-  EXPECT_EQ(options_of(mistral).window, 0);
+  EXPECT_EQ(read_options(mistral).window, 0);
 }
 
 TEST(LlamaFolder, SaysWhereTextsEnd) {
@@ -212,7 +212,7 @@ TEST(LlamaFolder, RefusesConfigurations) {
   const auto refused = [](const char* name, auto change, const char* why) {
     Json config = llama_case(name)["config"];
     change(config);
-    expect_error<IoError>([&] { options_of(config); }, {"[config] config.json: ", why});
+    expect_error<IoError>([&] { read_options(config); }, {"[config] config.json: ", why});
   };
   refused(
       "llama", [](Json& c) { c["model_type"] = "rwkv"; },

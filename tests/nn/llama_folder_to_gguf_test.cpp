@@ -17,7 +17,7 @@
 namespace heddle::tests {
 namespace {
 
-Values logits(nn::Llama& model, DeviceContext& device) {
+Values logits_on(nn::Llama& model, DeviceContext& device) {
   const NoGradScope no_grad;
   const std::vector<int32_t> tokens{3, 14, 7, 7, 0, 28, 5, 11, 2, 19, 8};
   return model(Tensor::from_vector(tokens, {1, 11}, &device)).to_doubles();
@@ -38,7 +38,7 @@ TEST_P(LlamaFolderToGgufTest, SaysTheSame) {
     EXPECT_EQ(file.at("general.architecture").as_text(), architecture);
     nn::Llama wanted = base.load(reference()), found = nn::load_llama(file, path, device());
     EXPECT_EQ(nn::digest_of(found), nn::digest_of(wanted)) << name;
-    const Values all = logits(wanted, reference()), others = logits(found, device());
+    const Values all = logits_on(wanted, reference()), others = logits_on(found, device());
     for (size_t i = 0; i < all.size(); ++i) ASSERT_NEAR(others[i], all[i], 1e-4) << name << " " << i;
   }
 }

@@ -192,12 +192,7 @@ TEST_P(LlamaGgufFamiliesTest, Gemma3) {
   expect_same(folder, file);
 }
 
-std::vector<std::string> devices() {
-  std::vector<std::string> all = test::kernel_devices();
-  all.emplace_back("reference:0");
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(Devices, LlamaGgufFamiliesTest, testing::ValuesIn(devices()), device_test_name);
+INSTANTIATE_TEST_SUITE_P(Devices, LlamaGgufFamiliesTest, testing::ValuesIn(test::value_devices()), device_test_name);
 
 // Rows of blocks that are cut: Phi 3's one below the other.
 TEST(LlamaGgufFamilies, PackedRowsAreCut) {

@@ -21,7 +21,7 @@ namespace {
 
 using test::TinyLlamaFile;
 
-nn::Lora adapters(nn::Llama& model, bool dora = false) {
+nn::Lora filled_adapters(nn::Llama& model, bool dora = false) {
   Generator generator{.seed = 6};
   nn::Lora lora(model, {.rank = 3, .alpha = 4, .dora = dora, .targets = {"*_proj"}});
   const NoGradScope no_grad;
@@ -31,14 +31,14 @@ nn::Lora adapters(nn::Llama& model, bool dora = false) {
   return lora;
 }
 
-Values logits(nn::Llama& model, int32_t vocabulary) {
+Values merged_logits(nn::Llama& model, int32_t vocabulary) {
   const NoGradScope no_grad;
   std::vector<int32_t> tokens;
   for (int32_t i = 0; i < 7; ++i) tokens.push_back((i * i * 7 + 3) % vocabulary);
   return model(Tensor::from_vector(tokens, {1, 7}, &model.parameters()[0].device())).to_doubles();
 }
 
-void expect_near(const Values& found, const Values& wanted, double tolerance) {
+void expect_logits(const Values& found, const Values& wanted, double tolerance) {
   ASSERT_EQ(found.size(), wanted.size());
   for (size_t i = 0; i < found.size(); ++i)
     ASSERT_NEAR(found[i], wanted[i], tolerance * (1 + std::abs(wanted[i]))) << i;
@@ -63,7 +63,7 @@ TEST_P(LlamaMergedTest, WeightsAreThoseOfTheReference) {
   const test::TemporaryFolder folder;
   const Gguf base = Gguf::of(FileBytes::of(TinyLlamaFile(GgmlType::q4_1).bytes()), "tiny");
   nn::Llama model = nn::load_llama(base, "tiny", device()), plain = nn::load_llama(base, "tiny", reference());
-  const nn::Lora wanted = adapters(plain), lora = adapters(model);
+  const nn::Lora wanted = filled_adapters(plain), lora = filled_adapters(model);
   const NoGradScope no_grad;
   for (auto& [name, p] : lora.state_dict()) {
     const Tensor value = wanted.state_dict().at(name);
@@ -73,7 +73,7 @@ TEST_P(LlamaMergedTest, WeightsAreThoseOfTheReference) {
   nn::save_merged(folder / "wanted.gguf", base, "tiny", &wanted, {.type = GgmlType::f32});
   const Gguf found = Gguf::read(folder / "found.gguf"), other = Gguf::read(folder / "wanted.gguf");
   for (const GgufTensor& tensor : other.tensors())
-    expect_near(values_of(found, tensor.name), values_of(other, tensor.name), 1e-5);
+    expect_logits(values_of(found, tensor.name), values_of(other, tensor.name), 1e-5);
 }
 HEDDLE_DEVICE_TESTS(LlamaMergedTest);
 
@@ -82,8 +82,8 @@ TEST(LlamaMerged, GgufIsBaseAndAdapter) {
   for (const bool dora : {false, true}) {
     const Gguf base = Gguf::of(FileBytes::of(TinyLlamaFile(GgmlType::q4_1, !dora).bytes()), "tiny");
     nn::Llama model = nn::load_llama(base, "tiny", reference());
-    const nn::Lora lora = adapters(model, dora);
-    const Values wanted = logits(model, 261);
+    const nn::Lora lora = filled_adapters(model, dora);
+    const Values wanted = merged_logits(model, 261);
     const std::pair<GgmlType, double> cases[] = {{GgmlType::f32, 1e-4}, {GgmlType::f16, 3e-3}, {GgmlType::bf16, 3e-2}};
     for (const auto& [type, tolerance] : cases) {
       const std::string path = folder / "merged.gguf";
@@ -93,7 +93,7 @@ TEST(LlamaMerged, GgufIsBaseAndAdapter) {
       const Gguf file = Gguf::read(path);
       EXPECT_EQ(file.find("tokenizer.ggml.merges")->texts(), base.find("tokenizer.ggml.merges")->texts());
       nn::Llama merged = nn::load_llama(file, path, reference());
-      expect_near(logits(merged, 261), wanted, tolerance);
+      expect_logits(merged_logits(merged, 261), wanted, tolerance);
       EXPECT_EQ(nn::digest_of(merged), nn::digest_of(model));
     }
   }
@@ -105,20 +105,20 @@ TEST(LlamaMerged, FolderIsBaseAndAdapter) {
     own.write("tokenizer.json", "{}");
     const nn::LlamaFolder base(own / "");
     nn::Llama model = base.load(reference());
-    const nn::Lora lora = adapters(model);
+    const nn::Lora lora = filled_adapters(model);
     const auto vocabulary = static_cast<int32_t>(base.config().options.vocabulary);
-    const Values wanted = logits(model, vocabulary);
+    const Values wanted = merged_logits(model, vocabulary);
     const test::TemporaryFolder out;
     nn::save_merged_folder(out / "hf", base, own / "", &lora, {});
     nn::Llama merged = nn::LlamaFolder(out / "hf").load(reference());
-    expect_near(logits(merged, vocabulary), wanted, 1e-4);
+    expect_logits(merged_logits(merged, vocabulary), wanted, 1e-4);
     EXPECT_TRUE(std::filesystem::exists(out / "hf/tokenizer.json"));
     EXPECT_FALSE(std::filesystem::exists(out / "hf/merges.txt"));
     expect_error<ValueError>([&] { nn::save_merged_folder(out / "hf", base, own / "", &lora, {}); },
                              {"no empty folder"});
     nn::save_merged_gguf(out / "m.gguf", base, &lora, {}, {.type = GgmlType::f32});
     nn::Llama turned = nn::load_llama(Gguf::read(out / "m.gguf"), "m.gguf", reference());
-    expect_near(logits(turned, vocabulary), wanted, 1e-4);
+    expect_logits(merged_logits(turned, vocabulary), wanted, 1e-4);
   }
 }
 
@@ -126,7 +126,7 @@ TEST(LlamaMerged, FewerBitsAreNearAndFitTheirRows) {
   const test::TemporaryFolder folder;
   const Gguf base = Gguf::of(FileBytes::of(TinyLlamaFile(GgmlType::f32, false).bytes()), "tiny");
   nn::Llama model = nn::load_llama(base, "tiny", reference());
-  const nn::Lora lora = adapters(model);
+  const nn::Lora lora = filled_adapters(model);
   nn::save_merged(folder / "wanted.gguf", base, "tiny", &lora);
   const Gguf wanted = Gguf::read(folder / "wanted.gguf");
   const std::pair<GgmlType, GgmlType> cases[] = {

@@ -12,18 +12,18 @@
 namespace heddle::tests {
 namespace {
 
-const nn::LlamaOptions tiny{.vocabulary = 19,
-                            .context = 16,
-                            .layers = 2,
-                            .heads = 4,
-                            .key_heads = 2,
-                            .width = 24,
-                            .hidden = 20,
-                            .eps = 1e-4,
-                            .rope_base = 50};
+const nn::LlamaOptions tiny_options{.vocabulary = 19,
+                                    .context = 16,
+                                    .layers = 2,
+                                    .heads = 4,
+                                    .key_heads = 2,
+                                    .width = 24,
+                                    .hidden = 20,
+                                    .eps = 1e-4,
+                                    .rope_base = 50};
 
 nn::LlamaOptions tied() {
-  nn::LlamaOptions o = tiny;
+  nn::LlamaOptions o = tiny_options;
   o.tied = true;
   return o;
 }
@@ -158,7 +158,7 @@ class LlamaTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(LlamaTest, IsItsDefinition) {
-  for (const nn::LlamaOptions& options : {tiny, tied()}) {
+  for (const nn::LlamaOptions& options : {tiny_options, tied()}) {
     nn::Llama model = make(options, where());
     const Definition definition(options, model.state_dict());
     const NoGradScope no_grad;
@@ -169,8 +169,8 @@ TEST_P(LlamaTest, IsItsDefinition) {
 }
 
 TEST_P(LlamaTest, OnePositionAtATimeIsTheWhole) {
-  nn::Llama model = make(tiny, where());
-  const Definition definition(tiny, model.state_dict());
+  nn::Llama model = make(tiny_options, where());
+  const Definition definition(tiny_options, model.state_dict());
   const std::vector<Values> first = definition.run(first_text), second = definition.run(second_text);
   const auto column = [&](int64_t t) { return squeeze(slice(texts(), 1, {.start = t, .stop = t + 1}), 1); };
   for (const bool cached : {true, false}) {
@@ -187,15 +187,10 @@ TEST_P(LlamaTest, OnePositionAtATimeIsTheWhole) {
   }
 }
 
-std::vector<std::string> devices() {
-  std::vector<std::string> all = test::kernel_devices();
-  all.emplace_back("reference:0");
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(Devices, LlamaTest, testing::ValuesIn(devices()), device_test_name);
+INSTANTIATE_TEST_SUITE_P(Devices, LlamaTest, testing::ValuesIn(test::value_devices()), device_test_name);
 
 TEST(Llama, HasHuggingFacesNames) {
-  const nn::StateDict state = nn::Llama(tiny, {.device = reference()}).state_dict();
+  const nn::StateDict state = nn::Llama(tiny_options, {.device = reference()}).state_dict();
   EXPECT_EQ(state.size(), 3u + 2 * 9);
   for (const char* name : {"model.embed_tokens.weight", "model.layers.1.self_attn.q_proj.weight",
                            "model.layers.0.mlp.gate_proj.weight", "model.layers.1.input_layernorm.weight",
@@ -212,8 +207,8 @@ TEST(Llama, IsTrained) {
 }
 
 TEST(Llama, ComesBackFromItsDescription) {
-  const nn::LanguageModel model(nn::describe(tiny), reference());
-  EXPECT_EQ(model.description(), nn::describe(tiny));
+  const nn::LanguageModel model(nn::describe(tiny_options), reference());
+  EXPECT_EQ(model.description(), nn::describe(tiny_options));
   EXPECT_EQ(model.vocabulary(), 19);
   EXPECT_EQ(model.module().state_dict().size(), 21u);
   EXPECT_EQ(model.decoder({.context = 8})->context(), 8);
@@ -221,7 +216,7 @@ TEST(Llama, ComesBackFromItsDescription) {
 
 TEST(Llama, RefusesWhatDoesNotFit) {
   const auto refused = [](auto change, const char* why) {
-    nn::LlamaOptions o = tiny;
+    nn::LlamaOptions o = tiny_options;
     change(o);
     expect_error<ValueError>([&] { nn::Llama(o, {.device = reference()}); }, {why});
   };
@@ -231,7 +226,7 @@ TEST(Llama, RefusesWhatDoesNotFit) {
   refused([](auto& o) { o.eps = -1; }, "eps is -1");
   refused([](auto& o) { o.rope_base = 0; }, "rope_base is 0");
   refused([](auto& o) { o.layers = -1; }, "layers is -1");
-  nn::Llama model(tiny, {.device = reference()});
+  nn::Llama model(tiny_options, {.device = reference()});
   expect_error<ShapeError>([&] { model(zeros({1, 17}, DType::i32, &reference())); }, {"a length of at most 16"});
 }
 

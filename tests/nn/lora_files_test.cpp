@@ -19,16 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-const nn::LlamaOptions tiny{.vocabulary = 19,
-                            .context = 16,
-                            .layers = 2,
-                            .heads = 4,
-                            .key_heads = 2,
-                            .width = 24,
-                            .hidden = 20,
-                            .eps = 1e-4,
-                            .rope_base = 50};
-
 const Json& stored(const std::string& name) {
   static const Json all = Json::parse(std::ifstream(HEDDLE_SOURCE_DIR "/tests/nn/lora_values.json"));
   for (const Json& c : all.at("cases")) {

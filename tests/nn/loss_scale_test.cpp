@@ -18,8 +18,6 @@
 namespace heddle::tests {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 class LossScaleOn : public testing::TestWithParam<std::string> {
  protected:
   DeviceContext& where() const { return device(GetParam()); }

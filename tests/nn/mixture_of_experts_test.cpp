@@ -19,7 +19,6 @@
 namespace heddle::tests {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr int64_t width = 3, hidden = 5;
 
 Values wave(size_t count, double frequency) {

@@ -15,18 +15,19 @@ namespace {
 using nn::Optimizer;
 using nn::Shard;
 
-const std::vector<Shape> shapes = {{4, 3}, {7}, {}, {2, 2, 2}};
+const std::vector<Shape> shard_shapes = {{4, 3}, {7}, {}, {2, 2, 2}};
 
-std::vector<float> numbers(int64_t count, uint32_t stream) {
+std::vector<float> uniform_numbers(int64_t count, uint32_t stream) {
   std::vector<float> v(static_cast<size_t>(count));
   for (size_t i = 0; i < v.size(); ++i) v[i] = philox_uniform({3, 1, stream, 0}, i) * 2 - 1;
   return v;
 }
 
-std::vector<Tensor> parameters_on(DeviceContext& device) {
+std::vector<Tensor> shard_parameters(DeviceContext& device) {
   std::vector<Tensor> parameters;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    Tensor p = Tensor::from_vector(numbers(shapes[i].numel(), static_cast<uint32_t>(i)), shapes[i], &device);
+  for (size_t i = 0; i < shard_shapes.size(); ++i) {
+    Tensor p = Tensor::from_vector(uniform_numbers(shard_shapes[i].numel(), static_cast<uint32_t>(i)), shard_shapes[i],
+                                   &device);
     parameters.push_back(p.set_requires_grad());
   }
   return parameters;
@@ -34,7 +35,7 @@ std::vector<Tensor> parameters_on(DeviceContext& device) {
 
 // Of a parameter in an update.
 std::vector<float> gradient_of(size_t parameter, uint32_t update) {
-  return numbers(shapes[parameter].numel(), 100 * (update + 1) + static_cast<uint32_t>(parameter));
+  return uniform_numbers(shard_shapes[parameter].numel(), 100 * (update + 1) + static_cast<uint32_t>(parameter));
 }
 
 using Maker = std::function<std::unique_ptr<Optimizer>(std::vector<Tensor>)>;
@@ -55,7 +56,7 @@ class Ranks {
   Ranks(DeviceContext& device, const Maker& make, const std::vector<std::vector<Shard>>& shards,
         const std::function<void(Optimizer&)>& prepare = {}) {
     for (const std::vector<Shard>& own : shards) {
-      all.push_back({parameters_on(device), nullptr});
+      all.push_back({shard_parameters(device), nullptr});
       all.back().optimizer = make(all.back().parameters);
       if (prepare) prepare(*all.back().optimizer);
       all.back().optimizer->keep_shards(own);
@@ -76,7 +77,7 @@ class Ranks {
     }
     for (Rank& rank : all) {
       for (size_t i = 0; i < after.size(); ++i)
-        rank.parameters[i].assign(Tensor::from_vector(after[i], shapes[i], &rank.parameters[i].device()));
+        rank.parameters[i].assign(Tensor::from_vector(after[i], shard_shapes[i], &rank.parameters[i].device()));
     }
     eval_pending();
   }
@@ -107,14 +108,14 @@ class OptimizerShards : public testing::TestWithParam<std::string> {
   // The whole optimizer, which takes the same gradients.
   void expect_equal(const Maker& make, const std::vector<std::vector<Shard>>& shards, const std::string& name,
                     const std::function<void(Optimizer&)>& prepare = {}) {
-    const std::vector<Tensor> parameters = parameters_on(where);
+    const std::vector<Tensor> parameters = shard_parameters(where);
     const std::unique_ptr<Optimizer> whole = make(parameters);
     if (prepare) prepare(*whole);
     Ranks ranks(where, make, shards, prepare);
     for (uint32_t number = 0; number < 3; ++number) {
       std::vector<Tensor> gradients;
       for (size_t i = 0; i < parameters.size(); ++i) {
-        gradients.push_back(Tensor::from_vector(gradient_of(i, number), shapes[i], &where));
+        gradients.push_back(Tensor::from_vector(gradient_of(i, number), shard_shapes[i], &where));
         Tensor p = parameters[i];
         p.set_grad(gradients.back());
       }
@@ -177,17 +178,17 @@ TEST_P(OptimizerShards, StatesComeBack) {
     for (size_t i = 0; i < parts[r].size(); ++i)
       EXPECT_EQ(state.at(std::to_string(i) + ".m").numel(), parts[r][i].end - parts[r][i].begin);
     again.all[r].optimizer->load_state_dict(state);
-    for (size_t i = 0; i < shapes.size(); ++i) again.all[r].parameters[i].assign(ranks.all[r].parameters[i]);
+    for (size_t i = 0; i < shard_shapes.size(); ++i) again.all[r].parameters[i].assign(ranks.all[r].parameters[i]);
   }
   eval_pending();
   ranks.update(1);
   again.update(1);
-  for (size_t i = 0; i < shapes.size(); ++i)
+  for (size_t i = 0; i < shard_shapes.size(); ++i)
     EXPECT_EQ(ranks.all[0].parameters[i].to_vector<float>(), again.all[0].parameters[i].to_vector<float>());
 }
 
 TEST(OptimizerShard, WhatIsNoneIsRefused) {
-  const std::vector<Tensor> parameters = parameters_on(reference());
+  const std::vector<Tensor> parameters = shard_parameters(reference());
   nn::Adam adam(parameters);
   for (const Shard& shard : {Shard{4, 0, 1}, Shard{0, 0, 13}, Shard{0, -1, 2}, Shard{0, 3, 3}})
     expect_error<ValueError>([&] { adam.keep_shards({shard}); }, {"[Adam] elements ", " are no shard"});

@@ -218,12 +218,13 @@ void expect_packed(const nn::StateDict& state, const std::string& name, StateCod
 }
 
 // Sizes of one block after the other, and of parts of one; the small one has f32.
-const std::vector<Shape> shapes = {Shape{16, 256}, Shape{61, 71}, Shape{4097}, Shape{4095}};
+const std::vector<Shape> block_shapes = {Shape{16, 256}, Shape{61, 71}, Shape{4097}, Shape{4095}};
 
 std::vector<Tensor> parameters_on(DeviceContext& where, DType dtype = DType::f32) {
   std::vector<Tensor> all;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    Tensor p = Tensor::from_vector(uniform(shapes[i].numel(), static_cast<uint32_t>(i)), shapes[i], &where).to(dtype);
+  for (size_t i = 0; i < block_shapes.size(); ++i) {
+    Tensor p = Tensor::from_vector(uniform(block_shapes[i].numel(), static_cast<uint32_t>(i)), block_shapes[i], &where)
+                   .to(dtype);
     eval({p});
     all.push_back(p.set_requires_grad());
   }
@@ -251,7 +252,7 @@ TEST_P(PackedState, UpdatesAreThoseOfDoublePrecision) {
       for (size_t i = 0; i < 3; ++i) {
         const std::string prefix = std::to_string(i) + ".";
         for (const auto& [name, code] : kind.moments)
-          states[i].push_back(step == 0 ? Elements(static_cast<size_t>(shapes[i].numel()))
+          states[i].push_back(step == 0 ? Elements(static_cast<size_t>(block_shapes[i].numel()))
                                         : elements_of(before, prefix + name, code));
         p_before.push_back(parameters[i].to_doubles());
         gradients.push_back(parameters[i].grad().to_doubles());
@@ -293,7 +294,7 @@ TEST_P(PackedState, SmallParametersAndOtherOptimizersAreAsTheyWere) {
     for (const auto& [name, tensor] : first->state_dict()) {
       if (name[0] != '3' && !name.ends_with(".step")) bytes += tensor.to_bytes().size();
     }
-    for (size_t i = 0; i < 3; ++i) elements += static_cast<size_t>(shapes[i].numel()) * kind.moments.size();
+    for (size_t i = 0; i < 3; ++i) elements += static_cast<size_t>(block_shapes[i].numel()) * kind.moments.size();
     EXPECT_LT(bytes, elements * 11 / 10) << kind.name;
   }
 }
@@ -362,7 +363,7 @@ TEST_P(PackedState, GradientsThatAreNoNumbers) {
       set_gradients(parameters, 1);
       std::vector<float> gradient = uniform(4096, 5, 0.1);
       gradient[300] = static_cast<float>(bad);
-      parameters[0].set_grad(Tensor::from_vector(gradient, shapes[0], &where()));
+      parameters[0].set_grad(Tensor::from_vector(gradient, block_shapes[0], &where()));
       optimizer->step();
       if (clip) {
         EXPECT_EQ(parameters[0].to_bytes(), p_before);

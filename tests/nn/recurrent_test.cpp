@@ -18,12 +18,6 @@ using nn::Recurrent;
 using nn::RecurrentOptions;
 using Json = nlohmann::json;
 
-Tensor wave(const Shape& shape, double frequency, DeviceContext& d) {
-  Values values(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.6 * std::sin(frequency * (static_cast<double>(i) + 1));
-  return f32(values, shape, d);
-}
-
 void expect_close(const Tensor& got, const Json& want, const std::string& what) {
   const std::vector<double> values = got.to_doubles();
   ASSERT_EQ(values.size(), want.size()) << what;

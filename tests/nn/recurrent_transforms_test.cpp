@@ -13,12 +13,6 @@
 namespace heddle::tests {
 namespace {
 
-Tensor wave(const Shape& shape, double frequency, DeviceContext& d) {
-  Values values(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.6 * std::sin(frequency * (static_cast<double>(i) + 1));
-  return f32(values, shape, d);
-}
-
 void expect_close(const Tensor& found, const Tensor& expected, double tolerance, const char* what) {
   ASSERT_EQ(found.shape(), expected.shape()) << what;
   const Values a = found.to_doubles(), b = expected.to_doubles();

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 namespace schedule = nn::schedule;
 
-json stored() {
+json stored_rates() {
   std::ifstream file(HEDDLE_SOURCE_DIR "/tests/nn/schedule_values.json");
   return json::parse(file);
 }
@@ -36,7 +36,7 @@ TEST(Schedule, LikePyTorch) {
       {"cyclical_shrinking", schedule::cyclical(0.1, 0.7, 4, 0, 0.5)},
       {"warmup_exponential", schedule::warmup(8, schedule::exponential(0.5, 0.9), 0.2)},
   };
-  const json rates = stored().at("rates");
+  const json rates = stored_rates().at("rates");
   ASSERT_EQ(rates.size(), known.size());
   for (const auto& [name, rate] : known) {
     const std::vector<double> expected = rates.at(name);
@@ -84,7 +84,7 @@ TEST(Schedule, BadNumbers) {
 }
 
 TEST(Plateau, LikePyTorch) {
-  const json all = stored();
+  const json all = stored_rates();
   for (const bool larger : {false, true}) {
     nn::PlateauOptions options{
         .larger_is_better = larger, .factor = 0.5, .patience = 2, .threshold = 1e-3, .cooldown = 2, .least = 0.1};

@@ -9,18 +9,18 @@
 namespace heddle::tests {
 namespace {
 
-nn::Linear linear(int64_t in, int64_t out) { return nn::Linear(in, out, {.device = reference()}); }
+nn::Linear linear_layer(int64_t in, int64_t out) { return nn::Linear(in, out, {.device = reference()}); }
 
 TEST(SilentMistakes, OptimizersWithoutParameters) {
   struct Forgetful : nn::Module {
-    nn::Linear fc = linear(2, 2);  // not added
+    nn::Linear fc = linear_layer(2, 2);  // not added
   } net;
   expect_error<ValueError>([&] { nn::SGD(net.parameters(), 0.1); }, {"[SGD]", "no parameters", "add(\"fc1\""});
   expect_error<ValueError>([] { nn::Adam({}, {.lr = 0.1}); }, {"[Adam]", "no parameters"});
 }
 
 TEST(SilentMistakes, UpdatesWithoutAnyGradient) {
-  nn::Linear net = linear(2, 1);
+  nn::Linear net = linear_layer(2, 1);
   nn::SGD sgd(net.parameters(), 0.1);
   expect_error<GradError>([&] { sgd.step(); },
                           {"[SGD]", "none of the 2 parameters has a gradient", "backward(loss)", "NoGradScope"});
@@ -37,7 +37,7 @@ struct Outer : nn::Module {
   explicit Outer(bool added) : Module("Outer") {
     if (added) add("inner", inner);
   }
-  nn::Linear inner = linear(3, 3);
+  nn::Linear inner = linear_layer(3, 3);
   Tensor forward(const Tensor& x) override { return inner(x); }
 };
 
@@ -67,7 +67,7 @@ TEST(SilentMistakes, PartsThatWereNeverAdded) {
   EXPECT_EQ(said_by(frozen, 2), "");
   ByTensor by_tensor;
   EXPECT_EQ(said_by(by_tensor, 2), "");
-  nn::Sequential deep{linear(3, 3), nn::Sequential{linear(3, 3), nn::ReLU()}};
+  nn::Sequential deep{linear_layer(3, 3), nn::Sequential{linear_layer(3, 3), nn::ReLU()}};
   EXPECT_EQ(said_by(deep, 2), "");
   EXPECT_EQ(said_by(forgetful.inner, 1), "");
 }
@@ -75,7 +75,7 @@ TEST(SilentMistakes, PartsThatWereNeverAdded) {
 TEST(SilentMistakes, StatesOfOtherLibrariesNameTheCure) {
   struct Net : nn::Module {
     Net() : Module("Net") {
-      for (int i = 0; i < 9; ++i) add("fc" + std::to_string(i), linear(2, 2));
+      for (int i = 0; i < 9; ++i) add("fc" + std::to_string(i), linear_layer(2, 2));
     }
   } net;
   const auto refused = [&](nn::StateDict state, std::initializer_list<const char*> pieces) {
@@ -96,7 +96,7 @@ TEST(SilentMistakes, GradientsThatAreNotThere) {
 }
 
 struct Narrow : nn::Module {
-  nn::Linear fc = add("fc", linear(4, 2));
+  nn::Linear fc = add("fc", linear_layer(4, 2));
   Tensor forward(const Tensor& x) override { return fc(x); }
 };
 

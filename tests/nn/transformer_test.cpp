@@ -18,15 +18,9 @@ namespace heddle::tests {
 namespace {
 
 using Json = nlohmann::json;
-constexpr int64_t width = 6, heads = 2;
+constexpr int64_t model_width = 6, heads = 2;
 
-Tensor wave(const Shape& shape, double frequency, DeviceContext& d) {
-  Values values(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.6 * std::sin(frequency * (static_cast<double>(i) + 1));
-  return f32(values, shape, d);
-}
-
-void expect_close(const Tensor& got, const Json& want, const std::string& what) {
+void expect_stored(const Tensor& got, const Json& want, const std::string& what) {
   const std::vector<double> values = got.to_doubles();
   ASSERT_EQ(values.size(), want.size()) << what;
   for (size_t i = 0; i < values.size(); ++i)
@@ -48,7 +42,7 @@ nn::AttentionMasks masks_of(const Json& c, const char* name, DeviceContext& d) {
           .is_causal = masks.value("is_causal", false)};
 }
 
-nn::TransformerOptions options_of(const Json& c, DeviceContext& d) {
+nn::TransformerOptions layer_of(const Json& c, DeviceContext& d) {
   return {.dim_feedforward = 7,
           .dropout = 0.4,  // eval() has none
           .activation = c.value("activation", "relu") == "gelu" ? nn::Activation::gelu : nn::Activation::relu,
@@ -78,24 +72,25 @@ Called make(const Json& c, DeviceContext& d) {
   const auto encode = [masks](auto& layer, const auto& x) { return Result{layer.run(x[0], masks), {}}; };
   const auto decode = [=](auto& layer, const auto& x) { return Result{layer.run(x[0], x[1], masks, other), {}}; };
   if (kind == "TransformerEncoderLayer")
-    return called(std::make_unique<nn::TransformerEncoderLayer>(width, heads, options_of(c, d)), encode);
+    return called(std::make_unique<nn::TransformerEncoderLayer>(model_width, heads, layer_of(c, d)), encode);
   if (kind == "TransformerDecoderLayer")
-    return called(std::make_unique<nn::TransformerDecoderLayer>(width, heads, options_of(c, d)), decode);
+    return called(std::make_unique<nn::TransformerDecoderLayer>(model_width, heads, layer_of(c, d)), decode);
   if (kind == "TransformerEncoder")
-    return called(std::make_unique<nn::TransformerEncoder>(2, width, heads, options_of(c, d)), encode);
+    return called(std::make_unique<nn::TransformerEncoder>(2, model_width, heads, layer_of(c, d)), encode);
   if (kind == "TransformerDecoder")
-    return called(std::make_unique<nn::TransformerDecoder>(2, width, heads, options_of(c, d)), decode);
+    return called(std::make_unique<nn::TransformerDecoder>(2, model_width, heads, layer_of(c, d)), decode);
   const nn::MultiheadAttentionOptions options{.bias = c.value("bias", true),
                                               .dropout = 0.4,
                                               .kdim = c.value("kdim", int64_t{0}),
                                               .vdim = c.value("vdim", int64_t{0}),
                                               .device = d};
-  return called(std::make_unique<nn::MultiheadAttention>(width, heads, options), [masks](auto& layer, const auto& x) {
-    const Tensor &k = x.size() == 1 ? x[0] : x[1], &v = x.size() == 1 ? x[0] : x[2];
-    const Result result = layer.run_with_weights(x[0], k, v, masks);
-    EXPECT_EQ(layer.run(x[0], k, v, masks).to_doubles(), result.output.to_doubles());
-    return result;
-  });
+  return called(std::make_unique<nn::MultiheadAttention>(model_width, heads, options),
+                [masks](auto& layer, const auto& x) {
+                  const Tensor &k = x.size() == 1 ? x[0] : x[1], &v = x.size() == 1 ? x[0] : x[2];
+                  const Result result = layer.run_with_weights(x[0], k, v, masks);
+                  EXPECT_EQ(layer.run(x[0], k, v, masks).to_doubles(), result.output.to_doubles());
+                  return result;
+                });
 }
 
 void check(const Json& c, DeviceContext& d) {
@@ -119,11 +114,11 @@ void check(const Json& c, DeviceContext& d) {
   Tensor loss = sum(output * wave(output.shape(), 0.5, d));
   if (weights.defined()) loss = loss + sum(weights * wave(weights.shape(), 1.1, d));
   const std::vector<Tensor> gradients = grad(loss, tracked);
-  expect_close(output, c["output"], "output");
-  if (weights.defined()) expect_close(weights, c["weights"], "weights");
-  for (size_t k = 0; k < names.size(); ++k) expect_close(gradients[k], c["gradients"][names[k]], names[k]);
+  expect_stored(output, c["output"], "output");
+  if (weights.defined()) expect_stored(weights, c["weights"], "weights");
+  for (size_t k = 0; k < names.size(); ++k) expect_stored(gradients[k], c["gradients"][names[k]], names[k]);
   for (size_t k = 0; k < inputs.size(); ++k)
-    expect_close(gradients[names.size() + k], c["input_gradients"][k], "input " + std::to_string(k));
+    expect_stored(gradients[names.size() + k], c["input_gradients"][k], "input " + std::to_string(k));
 }
 
 TEST(Transformer, AgreesWithPyTorch) {
@@ -145,10 +140,10 @@ TEST(Transformer, AgreesWithPyTorch) {
 TEST(Transformer, DropsInTrainingOnly) {
   DeviceContext& d = reference();
   Generator seeds{3}, numbers{5};
-  nn::TransformerEncoderLayer layer(width, heads,
+  nn::TransformerEncoderLayer layer(model_width, heads,
                                     {.dim_feedforward = 7, .dropout = 0.5, .device = d, .generator = &seeds});
-  nn::MultiheadAttention attention(width, heads, {.dropout = 0.5, .device = d, .generator = &numbers});
-  const Tensor x = wave({2, 3, width}, 0.9, d);
+  nn::MultiheadAttention attention(model_width, heads, {.dropout = 0.5, .device = d, .generator = &numbers});
+  const Tensor x = wave({2, 3, model_width}, 0.9, d);
   const auto again = [&](nn::Module& module, Generator& generator) {
     generator.seed = 11, generator.offset = 0;
     return module(x).to_doubles();
@@ -176,7 +171,7 @@ TEST(Transformer, FirstValues) {
   EXPECT_GT(largest, 0.9 * bound);
   EXPECT_EQ(attention.in_proj_bias.to_doubles(), Values(24, 0));
   EXPECT_EQ(attention.out_proj.bias.to_doubles(), Values(8, 0));
-  const nn::TransformerEncoder stack(2, width, heads, {.dim_feedforward = 7, .device = d});
+  const nn::TransformerEncoder stack(2, model_width, heads, {.dim_feedforward = 7, .device = d});
   const nn::StateDict state = stack.state_dict();
   EXPECT_NE(state.at("layers.0.linear1.weight").to_doubles(), state.at("layers.1.linear1.weight").to_doubles());
   EXPECT_FALSE(state.contains("norm.weight"));
@@ -185,14 +180,14 @@ TEST(Transformer, FirstValues) {
 // A query that sees no key: its heads give zeros, so that out_proj's bias is left; gradients are finite.
 TEST(Transformer, QueriesThatSeeNothing) {
   DeviceContext& d = reference();
-  nn::MultiheadAttention attention(width, heads, {.device = d});
-  attention.out_proj.bias.assign(wave({width}, 0.4, d));
-  Tensor x = wave({1, 3, width}, 0.9, d);
+  nn::MultiheadAttention attention(model_width, heads, {.device = d});
+  attention.out_proj.bias.assign(wave({model_width}, 0.4, d));
+  Tensor x = wave({1, 3, model_width}, 0.9, d);
   x.set_requires_grad();
   const Tensor hidden = f32({0, 0, 0, 1, 1, 1, 0, 1, 0}, {3, 3}, d) != 0.0;
   const Tensor y = attention.run(x, x, x, {.attn_mask = hidden});
   const Values all = y.to_doubles(), bias = attention.out_proj.bias.to_doubles();
-  for (size_t i = 0; i < bias.size(); ++i) EXPECT_NEAR(all[width + i], bias[i], 1e-6);
+  for (size_t i = 0; i < bias.size(); ++i) EXPECT_NEAR(all[model_width + i], bias[i], 1e-6);
   for (const double v : grad(sum(square(y)), {x})[0].to_doubles()) EXPECT_TRUE(std::isfinite(v));
 }
 

@@ -22,13 +22,12 @@
 #include "heddle/core/device/registry.h"
 #include "tests/reference/functions.h"
 #include "tests/reference/stored_cases.h"
+#include "tests/support/reference_device.h"
 
 namespace heddle::tests {
 namespace {
 
 using Json = nlohmann::json;
-
-DeviceContext& reference() { return device("reference:0"); }
 
 // Under the function's name; a Shape is made by the caller, before the call.
 bool is_its_own(const std::string& name, const std::string& message) {

@@ -23,11 +23,10 @@
 #include "tests/reference/functions.h"
 #include "tests/reference/stored_cases.h"
 #include "tests/support/public_headers.h"
+#include "tests/support/reference_device.h"
 
 namespace heddle::tests {
 namespace {
-
-DeviceContext& reference() { return device("reference:0"); }
 
 const std::map<std::string, Declared>& declared() {
   static const auto all = declared_functions(HEDDLE_SOURCE_DIR);

@@ -92,4 +92,10 @@ void add_sequence(Functions& table);
 void add_padding(Functions& table);
 void add_arrange(Functions& table);
 
+// The argument "reduction".
+inline Reduction reduction(const Arguments& a, const char* fallback = "mean") {
+  const std::string name = a.text("reduction", fallback);
+  return name == "sum" ? Reduction::sum : name == "none" ? Reduction::none : Reduction::mean;
+}
+
 }  // namespace heddle::tests

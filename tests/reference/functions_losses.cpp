@@ -4,11 +4,6 @@
 namespace heddle::tests {
 namespace {
 
-Reduction reduction(const Arguments& a, const char* fallback = "mean") {
-  const std::string name = a.text("reduction", fallback);
-  return name == "sum" ? Reduction::sum : name == "none" ? Reduction::none : Reduction::mean;
-}
-
 template <class F>
 Function two(F f) {
   return one([f](Inputs in, const Arguments& a) { return f(in[0], in[1], reduction(a)); });

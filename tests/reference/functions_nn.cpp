@@ -3,11 +3,6 @@
 namespace heddle::tests {
 namespace {
 
-Reduction reduction(const Arguments& a) {
-  const std::string name = a.text("reduction", "mean");
-  return name == "sum" ? Reduction::sum : name == "none" ? Reduction::none : Reduction::mean;
-}
-
 ConvOptions convolution(const Arguments& a) {
   ConvOptions how;
   if (a.has("stride")) how.stride = a.integers("stride");

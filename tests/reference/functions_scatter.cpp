@@ -4,7 +4,7 @@
 namespace heddle::tests {
 namespace {
 
-ScatterReduction reduction(const Arguments& a) {
+ScatterReduction scatter_reduction(const Arguments& a) {
   const std::string name = a.text("how");
   return name == "prod"   ? ScatterReduction::prod
          : name == "mean" ? ScatterReduction::mean
@@ -17,10 +17,10 @@ ScatterReduction reduction(const Arguments& a) {
 
 void add_scatter(Functions& t) {
   t["scatter_reduce"] = one([](Inputs in, const Arguments& a) {
-    return scatter_reduce(in[0], a.axis("axis"), in[1], in[2], reduction(a), a.flag("include_self", true));
+    return scatter_reduce(in[0], a.axis("axis"), in[1], in[2], scatter_reduction(a), a.flag("include_self", true));
   });
   t["index_reduce"] = one([](Inputs in, const Arguments& a) {
-    return index_reduce(in[0], a.axis("axis"), in[1], in[2], reduction(a), a.flag("include_self", true));
+    return index_reduce(in[0], a.axis("axis"), in[1], in[2], scatter_reduction(a), a.flag("include_self", true));
   });
   t["index_add"] = one([](Inputs in, const Arguments& a) {
     return a.has("axis") ? index_add(in[0], a.axis("axis"), in[1], in[2], a.real("alpha", 1))

@@ -2,14 +2,7 @@
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {
-namespace {
-
-Reduction reduction(const Arguments& a) {
-  const std::string name = a.text("reduction", "mean");
-  return name == "sum" ? Reduction::sum : name == "none" ? Reduction::none : Reduction::mean;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void add_sequence(Functions& t) {
   t["ctc_loss"] = one([](Inputs in, const Arguments& a) {

@@ -11,6 +11,7 @@
 #include "heddle/core/device/context.h"
 #include "tests/reference/functions.h"
 #include "tests/support/devices.h"
+#include "tests/support/reference_device.h"
 
 namespace heddle::tests {
 namespace {
@@ -22,7 +23,6 @@ const Json& stored() {
   return values;
 }
 
-DeviceContext& reference() { return device("reference:0"); }
 Tensor of(DType t, DeviceContext& device = reference()) { return zeros({2}, t, &device); }
 DType type(const Json& name) { return parse_dtype(name.get<std::string>()); }
 
@@ -63,12 +63,12 @@ TEST_P(WholeNumbers, AreNumPys) {
   }
 }
 
-std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+std::string numpy_test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Numpy, WholeNumbers, ::testing::ValuesIn(test::value_devices()), test_name);
+INSTANTIATE_TEST_SUITE_P(Numpy, WholeNumbers, ::testing::ValuesIn(test::value_devices()), numpy_test_name);
 
 TEST(Promotion, OfTwoTensorsIsPyTorchs) {
   for (const Json& row : stored()["promotions"]) {

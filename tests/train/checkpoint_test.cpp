@@ -17,6 +17,7 @@
 #include "heddle/io/atomic_file.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/train/host.h"
 
 namespace heddle::train {
 namespace {
@@ -25,8 +26,6 @@ namespace fs = std::filesystem;
 using test::contains;
 using test::thrown_text;
 using Names = std::vector<std::string>;
-
-DeviceContext& host() { return device("reference:0"); }
 
 Checkpoint example(float value) {
   Checkpoint c;

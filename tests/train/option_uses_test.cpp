@@ -14,14 +14,13 @@
 #include "heddle/train/optimizers.h"
 #include "heddle/train/recipe.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/train/host.h"
 
 namespace heddle::train {
 namespace {
 
 using test::contains;
 using test::thrown_text;
-
-DeviceContext& host() { return device("reference:0"); }
 
 // Three layers, so that Muon finds a hidden matrix.
 class Layers final : public Task {

@@ -24,6 +24,7 @@
 #include "heddle/train/trainer.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/train/host.h"
 
 namespace heddle::train {
 namespace {
@@ -31,8 +32,6 @@ namespace {
 namespace fs = std::filesystem;
 using test::contains;
 using test::thrown_text;
-
-DeviceContext& host() { return device("reference:0"); }
 
 class Recipes : public testing::Test {
  protected:

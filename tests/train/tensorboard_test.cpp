@@ -52,12 +52,12 @@ class StepWatcher final : public Callback {
   std::vector<double> before_;
 };
 
-struct Ran {
+struct Watched {
   std::vector<double> weights;
   int compared = 0;
 };
 
-Ran run(const Config& config, DeviceContext& device, const std::string& folder) {
+Watched watched_run(const Config& config, DeviceContext& device, const std::string& folder) {
   SmallTask task(1, 0.3, device);
   Trainer trainer(task, config, device);
   RunFolder files(folder, false);
@@ -71,8 +71,8 @@ Ran run(const Config& config, DeviceContext& device, const std::string& folder) 
 TEST(Tensorboard, GradientsAreThoseOfTheUpdateAndTheRunIsTheSame) {
   for (const std::string& id : test::value_devices()) {
     const test::TemporaryFolder folder;
-    const Ran without = run(plain(0), device(id), folder / "without"),
-              with = run(plain(5), device(id), folder / "with");
+    const Watched without = watched_run(plain(0), device(id), folder / "without"),
+                  with = watched_run(plain(5), device(id), folder / "with");
     EXPECT_EQ(with.weights, without.weights) << id;
     EXPECT_EQ(with.compared, 2) << id;
   }
@@ -82,7 +82,7 @@ TEST(Tensorboard, ShowsTheRun) {
   if (!test::has_tensorboard())
     GTEST_SKIP() << "no tensorboard package for " << test::python() << " (HEDDLE_TEST_PYTHON names another)";
   const test::TemporaryFolder folder;
-  run(plain(4), device("reference:0"), folder / "run");
+  watched_run(plain(4), device("reference:0"), folder / "run");
   const Json found = test::read_events(folder / "run/events");
   std::set<std::string> scalars, histograms;
   for (const auto& [tag, values] : found["scalars"].items()) scalars.insert(tag);

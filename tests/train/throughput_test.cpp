@@ -1,14 +1,13 @@
 // What limits a run, as train/trainer.h measures it: workers, the loop itself, the device.
 #include <cstdio>
 
+#include "tests/train/host.h"
 #include "tests/train/slow_device.h"
 #include "tests/train/small_task.h"
 #include "tests/train/training.h"
 
 namespace heddle::train {
 namespace {
-
-DeviceContext& host() { return device("reference:0"); }
 
 constexpr int steps_timed = 16;
 

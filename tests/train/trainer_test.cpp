@@ -16,6 +16,7 @@
 #include "heddle/train/model_file.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/train/host.h"
 #include "tests/train/small_task.h"
 #include "tests/train/training.h"
 
@@ -165,8 +166,6 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::ValuesIn(test::value_devices()), test_name);
 
 // ---- what does not depend on the device
-
-DeviceContext& host() { return device("reference:0"); }
 
 // Their values are tests/nn's matter.
 TEST(TrainerLoop, EveryOptimizerTrains) {

@@ -1,6 +1,7 @@
 // Names in anonymous namespaces: the presets quickstart, asan and tsan compile the files of a folder as one
-// (cmake/units.cmake), so no two of them may define the same, nor what a header of the folder calls a type. Overloads
-// of a function, and an alias of the same type, may stand in several.
+// (cmake/units.cmake; of tests, the groups that tests/CMakeLists.txt names), so no two of them may define the same, nor
+// what a header of the folder calls a type. Overloads of a function, and an alias of the same type, may stand in
+// several.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -140,7 +141,7 @@ void add_statement(std::string text, std::set<Definition>& all) {
   std::smatch match;
   while (words.starts_with("template")) words.erase(0, find_outside(words.substr(9), ' ') + 10);
   static const std::regex type(R"(^(?:struct|class|union|enum(?: class)?) (\w+)(?: final)?(?: :.*)?$)"),
-      alias(R"(^using (\w+) = (.*)$)");
+      alias(R"(^(?:using|namespace) (\w+) = (.*)$)");
   if (std::regex_match(words, match, type)) {
     all.insert({match[1], "entity", ""});
   } else if (std::regex_match(words, match, alias)) {
@@ -218,8 +219,28 @@ std::vector<std::string> clashes(const std::map<std::string, std::set<Definition
 
 TEST(FolderNames, NoTwoFilesOfAFolderDefineTheSame) {
   std::map<std::string, std::map<std::string, std::set<Definition>>> folders;
-  for (const char* room : {"core", "autograd", "nn", "data", "io", "train", "distributed", "deploy", "runtime",
-                           "checks", "tools", "backend_cuda", "backend_opencl", "backend_vulkan"}) {
+  for (const char* room : {"core",
+                           "autograd",
+                           "nn",
+                           "data",
+                           "io",
+                           "train",
+                           "distributed",
+                           "deploy",
+                           "runtime",
+                           "checks",
+                           "tools",
+                           "backend_cuda",
+                           "backend_opencl",
+                           "backend_vulkan",
+                           "tests/conformance",
+                           "tests/reference",
+                           "tests/kernels",
+                           "tests/autograd",
+                           "tests/nn",
+                           "tests/data",
+                           "tests/train",
+                           "tests/cli"}) {
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / room)) {
       const std::string file = fs::relative(entry.path(), HEDDLE_SOURCE_DIR).generic_string();
       const bool header = file.ends_with(".h");
