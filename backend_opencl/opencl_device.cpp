@@ -154,6 +154,7 @@ BufferId OpenClDevice::create(uint64_t bytes, cl_mem_flags flags) {
     throw OutOfMemory(fmt::format("[{}] clCreateBuffer of {} bytes: {}", id_, bytes, status_text(status)));
   }
   expect(status, "clCreateBuffer");
+  ask_for_large_pages(memory, bytes);
   buffers_[++next_id_] = {memory, bytes};
   return BufferId{next_id_};
 }

@@ -123,6 +123,7 @@ class OpenClDevice final : public LoadingDevice, public DriverPrograms, public C
   Prepared prepare(const Copy& c);
   Prepared prepare(const Fill& f);
   BufferId create(uint64_t bytes, cl_mem_flags flags);
+  void ask_for_large_pages(cl_mem memory, uint64_t bytes);
   cl_command_queue make_queue();
   cl_event upload(cl_command_queue queue, cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
                   cl_event after);

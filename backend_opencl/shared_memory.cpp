@@ -72,6 +72,19 @@ void* OpenClDevice::host_address(BufferId id) {
   return address_of(queue_, of.memory, of.bytes);
 }
 
+// Kernels walk through more pages of 4 KiB than a processor keeps translations of, a transposition one for each row, and
+// on a virtual machine each miss is a walk through two tables. The queue is one of its own: no work in flight is waited
+// for.
+void OpenClDevice::ask_for_large_pages(cl_mem memory, uint64_t bytes) {
+  constexpr uint64_t least = 4 << 20;  // fewer have no page of 2 MiB in them for sure
+  if (bytes < least || !shares_memory()) return;
+  cl_int status = CL_SUCCESS;
+  cl_command_queue queue = cl().CreateCommandQueue(context_, device_, 0, &status);
+  if (status != CL_SUCCESS) return;
+  if (void* const address = address_of(queue, memory, bytes)) os::prefer_large_pages(address, bytes);
+  cl().ReleaseCommandQueue(queue);
+}
+
 uint64_t OpenClDevice::adopted_unit(HostUse use) const { return use == HostUse::read ? word : line; }
 
 BufferId OpenClDevice::adopt(void* memory, uint64_t bytes, HostUse use) {

@@ -45,6 +45,8 @@ std::string user_cache_folder();
 // Memory at a multiple of `alignment` (a power of two), null where there is none; given back by free_aligned() alone.
 void* allocate_aligned(size_t alignment, size_t bytes);
 void free_aligned(void* memory);
+// Asks for pages of some MB where `bytes` from `memory` on, not touched yet, hold whole ones; a hint.
+void prefer_large_pages(void* memory, size_t bytes);
 // Whether a driver handed out what the system's own call says when it maps nothing.
 bool is_failed_mapping(const void* mapping);
 

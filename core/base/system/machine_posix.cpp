@@ -97,6 +97,15 @@ void* allocate_aligned(size_t alignment, size_t bytes) {
 }
 void free_aligned(void* memory) { std::free(memory); }
 
+void prefer_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  constexpr uintptr_t unit = uintptr_t{2} << 20;  // x86-64's, and aarch64's with pages of 4 KiB
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(memory) + unit - 1) / unit * unit,
+                  last = (reinterpret_cast<uintptr_t>(memory) + bytes) / unit * unit;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
+}
+
 bool is_failed_mapping(const void* mapping) { return mapping == MAP_FAILED; }
 
 }  // namespace heddle::os

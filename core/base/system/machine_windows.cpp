@@ -105,6 +105,9 @@ std::string user_cache_folder() {
 void* allocate_aligned(size_t alignment, size_t bytes) { return _aligned_malloc(bytes, alignment); }
 void free_aligned(void* memory) { _aligned_free(memory); }
 
+// Windows gives large pages to those alone who may lock memory.
+void prefer_large_pages(void*, size_t) {}
+
 bool is_failed_mapping(const void* mapping) { return mapping == reinterpret_cast<const void*>(intptr_t{-1}); }
 
 }  // namespace heddle::os
