@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "heddle/core/device/context.h"
 #include "heddle/io/atomic_file.h"
 #include "heddle/io/read_file.h"
+#include "heddle/io/safetensors_bytes.h"
 #include "heddle/io/safetensors_header.h"
 
 namespace heddle {
@@ -27,20 +27,29 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
   write_safetensors(path, views, metadata);
 }
 
-void write_safetensors(const std::string& path, const TensorBytesMap& tensors, const Metadata& metadata) {
-  // Wider elements first keeps every tensor aligned to its element, whatever the mix.
-  std::vector<const TensorBytesMap::value_type*> order;
-  for (const auto& item : tensors) {
+namespace {
+
+using Item = TensorBytesMap::value_type;
+
+// Wider elements first keeps every tensor aligned to its element, whatever the mix.
+std::vector<const Item*> in_file_order(const TensorBytesMap& tensors) {
+  std::vector<const Item*> order;
+  for (const Item& item : tensors) {
     if (item.first == safetensors_metadata_key)
       throw ValueError(fmt::format("[safetensors] '{}' cannot be the name of a tensor", item.first));
     order.push_back(&item);
   }
   std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return size_of(a->second.dtype) > size_of(b->second.dtype); });
+                   [](const Item* a, const Item* b) { return size_of(a->second.dtype) > size_of(b->second.dtype); });
+  return order;
+}
+
+// What stands before the data, its length included; `source` is what errors name.
+std::string beginning_of(const std::vector<const Item*>& order, const Metadata& metadata, const std::string& source) {
   nlohmann::json header = nlohmann::json::object();
   if (!metadata.empty()) header[std::string(safetensors_metadata_key)] = metadata;
   uint64_t at = 0;
-  for (const auto* item : order) {
+  for (const Item* item : order) {
     const TensorBytes& tensor = item->second;
     if (static_cast<uint64_t>(tensor.shape.numel()) != tensor.bytes.size() / size_of(tensor.dtype) ||
         tensor.bytes.size() % size_of(tensor.dtype) != 0) {
@@ -57,20 +66,44 @@ void write_safetensors(const std::string& path, const TensorBytesMap& tensors, c
   try {
     text = header.dump();
   } catch (const nlohmann::json::exception&) {
-    throw ValueError(fmt::format("[safetensors] {}: a name or a metadata value is not UTF-8", path));
+    throw ValueError(fmt::format("[safetensors] {}: a name or a metadata value is not UTF-8", source));
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // data begins at a multiple of 8
-  std::array<uint8_t, 8> length{};
-  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i));
-  std::vector<FilePart> parts = {{length.data(), length.size()}, {text.data(), text.size()}};
-  for (const auto* item : order) parts.push_back({item->second.bytes.data(), item->second.bytes.size()});
+  std::string length(8, '\0');
+  for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<char>(uint64_t{text.size()} >> (8 * i));
+  return length + text;
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const TensorBytesMap& tensors, const Metadata& metadata) {
+  const std::vector<const Item*> order = in_file_order(tensors);
+  const std::string beginning = beginning_of(order, metadata, path);
+  std::vector<FilePart> parts = {{beginning.data(), beginning.size()}};
+  for (const Item* item : order) parts.push_back({item->second.bytes.data(), item->second.bytes.size()});
   write_file_atomically(path, parts);
 }
 
+std::vector<uint8_t> safetensors_bytes(const TensorBytesMap& tensors, const Metadata& metadata) {
+  const std::vector<const Item*> order = in_file_order(tensors);
+  const std::string beginning = beginning_of(order, metadata, "in memory");
+  size_t size = beginning.size();
+  for (const Item* item : order) size += item->second.bytes.size();
+  std::vector<uint8_t> file;
+  file.reserve(size);
+  file.assign(beginning.begin(), beginning.end());
+  for (const Item* item : order) file.insert(file.end(), item->second.bytes.begin(), item->second.bytes.end());
+  return file;
+}
+
 SafetensorsBytes read_safetensors(const std::string& path) {
+  return parse_safetensors(read_file(path, "safetensors"), path);
+}
+
+SafetensorsBytes parse_safetensors(std::vector<uint8_t> file, const std::string& source) {
   SafetensorsBytes result;
-  result.file = read_file(path, "safetensors");
-  SafetensorsHeader header = safetensors_header(result.file, path);
+  result.file = std::move(file);
+  SafetensorsHeader header = safetensors_header(result.file, source);
   result.metadata = std::move(header.metadata);
   uint8_t* data = result.file.data() + header.data_begin;
   for (const SafetensorsEntry& entry : header.entries) {

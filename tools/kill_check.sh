@@ -5,9 +5,13 @@
 # without them the script says so and ends with 0.
 #   tools/kill_check.sh save [COUNT]        of 2 ranks, one while a checkpoint is being written; 100 times
 #   tools/kill_check.sh restart [COUNT]     of 4 ranks, one; `heddle launch --restarts 1 --fewer-ranks` goes on; 50
-#   tools/kill_check.sh elastic [COUNT]     of 4 ranks, one; the others go on in the same processes: no update that
-#                                           metrics.jsonl has is taken again, none is missing; 50. mpirun has to be one
-#                                           with ULFM (Open MPI 5), and HEDDLE_MPI its library where that is not found
+#   tools/kill_check.sh elastic [COUNT [SHARDING [EVERY]]]
+#                                           of 4 ranks, one; the others go on in the same processes: no update that
+#                                           metrics.jsonl has is taken again, or with zero1 and zero2 EVERY - 1 at most
+#                                           (--buddy-every, 1), none is missing; 50
+#   tools/kill_check.sh launcher [COUNT]    the launcher of 4 such ranks, in turns while they start and while they
+#                                           train: no process stays; 20
+#   For the last two mpirun has to be one with ULFM (Open MPI 5), and HEDDLE_MPI its library where that is not found.
 #   BUILD: the build folder, build/release; DEVICE: opencl:0; SEED: of the choices, from the clock; KEEP: a folder for
 #   the runs, which stays
 set -euo pipefail
@@ -17,8 +21,9 @@ mode=${1:-save}
 case $mode in
   save) count=${2:-100} ;;
   restart) count=${2:-50} ;;
-  elastic) count=${2:-50} ;;
-  *) echo "kill_check: save, restart or elastic, not $mode"; exit 2 ;;
+  elastic) count=${2:-50} sharding=${3:-none} every=${4:-1} ;;
+  launcher) count=${2:-20} ;;
+  *) echo "kill_check: save, restart, elastic or launcher, not $mode"; exit 2 ;;
 esac
 checker=$PWD/tools/checkpoint_check.py
 source tools/ranks.bash
@@ -29,6 +34,7 @@ mkdir -p "$folder"
 launched=""
 cleanup() {
   [ -z "$launched" ] || kill "$launched" 2> /dev/null || true
+  [ -z "${stayed:-}" ] || kill -9 $stayed 2> /dev/null || true
   [ -n "${KEEP:-}" ] || rm -rf "$folder"
 }
 trap cleanup EXIT
@@ -139,8 +145,9 @@ trains_again() { [ "$(last_line "$1" step)" -gt "$2" ]; }
 started_again() { [ "$(grep -c '"event":"start"' "$1/metrics.jsonl")" = 2 ]; }
 
 restart_with_fewer() {
-  local n run copy victim killed took step times=$folder/times start
+  local n run copy victim killed ended started took step times=$folder/times parts=$folder/parts start
   : > "$times"
+  : > "$parts"
   for ((n = 1; n <= count; ++n)); do
     run=$folder/run copy=$folder/copy
     rm -rf "$run" "$copy"
@@ -152,37 +159,46 @@ restart_with_fewer() {
     kill -9 "${pids[victim]}" || fail "restart $n: the run was over before rank $victim was killed"
     killed=$(seconds)
     wait_for goes_on
+    ended=$(since "$killed")
     cp -a "$run" "$copy"
     python3 "$checker" "$copy/checkpoints" || fail "restart $n: a checkpoint is not whole"
     step=$(newest "$copy")
     wait_for started_again "$run"
+    started=$(since "$killed")
     start=$(last_line "$run" start)
     wait_for trains_again "$run" "$start"
     took=$(since "$killed")
     echo "$took" >> "$times"
+    echo "$ended $started $took" >> "$parts"
     sed -n "${start}p" "$run/metrics.jsonl" | grep -q "\"step\":$step," || fail "restart $n: not from step $step"
     finish
     [ "$code" = 0 ] || fail "restart $n: exit code $code"
     "$heddle" launch -n 3 -- resume "$copy" > "$folder/log" 2>&1 || fail "restart $n: the copy does not go on"
     [ "$(tensors "$run/model.safetensors")" = "$(tensors "$copy/model.safetensors")" ] ||
       fail "restart $n: the run went on to other parameters than three ranks from its checkpoint"
-    echo "restart $n: without rank $victim, from step $step, $took s from the kill to the next updates"
+    echo "restart $n: without rank $victim, from step $step, $took s from the kill to the next updates" \
+      "(mpirun had ended after $ended, the run began after $started)"
   done
   echo "$count restarts with 3 of 4 ranks: $(middle_and_most < "$times") s; each as three ranks from the checkpoint"
+  awk '{ a += $1; b += $2 - $1; c += $3 - $2 } END { printf "of that mpirun ends %.2f, processes, devices and the " \
+    "checkpoint %.2f, the first updates %.2f s (means)\n", a / NR, b / NR, c / NR }' "$parts"
 }
 
 # The numbers of the updates that stand behind line $2 of metrics.jsonl, and before line $3.
 updates() { sed -n "$2,$3p" "$1/metrics.jsonl" 2> /dev/null | sed -n 's/.*"event":"step","step":\([0-9]*\),.*/\1/p'; }
 trained_to() { [ "$(updates "$1" 1 '$' | tail -n 1)" -ge "$2" ] 2> /dev/null; }
 
+need_ulfm() { [[ $(mpirun --version) =~ "(Open MPI) "([0-9]+) && ${BASH_REMATCH[1]} -ge 5 ]] || skip "mpirun has no ULFM"; }
+
 go_on_without_one() {
-  local n run=$folder/run victim killed took start step last times=$folder/times steps=300
-  [[ $(mpirun --version) =~ "(Open MPI) "([0-9]+) && ${BASH_REMATCH[1]} -ge 5 ]] || skip "mpirun has no ULFM"
+  local n run=$folder/run victim killed took start step last back most=0 times=$folder/times steps=300 shards=()
+  need_ulfm
+  [ "$sharding" = none ] || shards=(--sharding "$sharding" --buddy-every "$every" --optimizer adamw)
   : > "$times"
   for ((n = 1; n <= count; ++n)); do
     rm -rf "$run"
     launch -n 4 --elastic -- train mnist-mlp --batch 48 --steps $steps --limit-test 16 --eval-every 100000 --seed 3 \
-      --device "${DEVICE:-opencl:0}" --checkpoint-every 100000 --out "$run"
+      --device "${DEVICE:-opencl:0}" --checkpoint-every 100000 "${shards[@]}" --out "$run"
     wait_for ranks 4
     wait_for trained_to "$run" $((1 + RANDOM % 100))
     victim=$((RANDOM % 4))
@@ -197,17 +213,54 @@ go_on_without_one() {
     [ "$code" = 0 ] || fail "elastic $n: exit code $code"
     step=$(sed -n "${start}p" "$run/metrics.jsonl" | sed 's/.*"step":\([0-9]*\),.*/\1/')
     last=$(updates "$run" 1 "$start" | tail -n 1)
-    [ "$step" -ge "$last" ] || fail "elastic $n: on from update $step, after $last"
+    back=$((last > step ? last - step : 0))
+    [ $back -lt "$every" ] || fail "elastic $n: on from update $step, after $last"
+    grep -q "\"event\":\"lost\".*\"taken_back\":$back," "$run/metrics.jsonl" || fail "elastic $n: $back are not said"
+    most=$((back > most ? back : most))
     [ "$(updates "$run" 1 '$' | sort -n -u | wc -l)" = $steps ] || fail "elastic $n: updates are missing"
     grep -q '"event":"done".*"ranks":3,' "$run/metrics.jsonl" || fail "elastic $n: not by three ranks"
     echo "elastic $n: without rank $victim, on from update $step ($last known), $took s from the kill to the next updates"
   done
-  echo "$count times one of 4 ranks killed: 3 went on each time, no update lost; $(middle_and_most < "$times") s from" \
-    "the kill to the next updates"
+  echo "$count times one of 4 ranks killed, $sharding: 3 went on each time, $most updates taken back at most;" \
+    "$(middle_and_most < "$times") s from the kill to the next updates"
+}
+
+# The processes that were told to train into this folder; 1: none.
+processes_of() { stayed=$(pgrep -f -- "--out $1( |\$)") && stayed=${stayed//$'\n'/ }; }
+
+kill_launcher() {
+  local n run killed looks what most=400 times=$folder/times
+  need_ulfm
+  : > "$times"
+  for ((n = 1; n <= count; ++n)); do
+    run=$folder/run-$n
+    launch -n 4 --elastic -- train mnist-mlp --batch 48 --steps 100000 --limit-test 16 --eval-every 100000 --seed 3 \
+      --device "${DEVICE:-opencl:0}" --out "$run"
+    if [ $((n % 2)) = 1 ]; then
+      what="starting"
+      sleep $((RANDOM % 3)).$((RANDOM % 10))
+    else
+      what="training"
+      wait_for trained_to "$run" $((1 + RANDOM % 100))
+    fi
+    kill -9 "$launched"
+    killed=$(seconds)
+    wait "$launched" 2> /dev/null || true
+    launched=""
+    looks=0
+    while processes_of "$run"; do
+      looks=$((looks + 1))
+      [ $looks -lt $most ] || fail "launcher $n, $what: there still are $stayed"
+      sleep 0.1
+    done
+    since "$killed" | tee -a "$times" | sed "s/^/launcher $n, $what: all had ended after s: /"
+  done
+  echo "$count launchers killed: no process stays; $(middle_and_most < "$times") s until all had ended"
 }
 
 case $mode in
   save) kill_while_saving ;;
   restart) restart_with_fewer ;;
   elastic) go_on_without_one ;;
+  launcher) kill_launcher ;;
 esac

@@ -125,6 +125,7 @@ int exit_code_of(train::Outcome outcome) {
 struct TrainingRun {
   train::Config config;
   bool resume = false, json = false, begun = false;
+  int64_t copies_every = train::default_copies_every;
   DeviceContext* device = nullptr;
   std::unique_ptr<train::Task> task;
   std::optional<train::RunFolder> folder;  // made after the first trainer: a run that cannot begin leaves nothing
@@ -150,10 +151,10 @@ void lead(TrainingRun& run, train::Trainer& trainer) {
     trainer.add(std::make_shared<TrainReport>());
 }
 
-void go_on(TrainingRun& run, train::Trainer& trainer, bool leads, const train::Survival* survival) {
+void go_on(TrainingRun& run, train::Trainer& trainer, bool leads, train::Survival* survival) {
   if (survival != nullptr && survival->lost) {
     trainer.set_lost(*survival->lost);
-    if (survival->state) return trainer.go_on(*survival->state);
+    if (survival->mine.state) return trainer.go_on(*std::exchange(survival->mine.state, std::nullopt));
     if (run.begun && train::checkpoint_steps(train::RunFolder::checkpoints_of(run.config.run.out)).empty())
       throw ValueError("[train] a rank was lost with its part of the states, and there is no checkpoint to go on from");
   }
@@ -171,6 +172,7 @@ int train_once(TrainingRun& run, train::Replicas* replicas, train::Survival* sur
       train::stall_limit(), [&run, replicas] { return progress_of(*run.device, replicas); },
       [&run](double seconds) { end_stalled(*run.device, seconds); });
   train::Trainer trainer(*run.task, run.config, *run.device, replicas);
+  trainer.set_copies_every(run.copies_every);
   if (leads) lead(run, trainer);
   go_on(run, trainer, leads, survival);
   run.resume = run.begun = true;
@@ -178,7 +180,7 @@ int train_once(TrainingRun& run, train::Replicas* replicas, train::Survival* sur
   try {
     return exit_code_of(trainer.run());
   } catch (const distributed::CommunicationError&) {
-    if (survival != nullptr) survival->state = trainer.survivor_state();
+    if (survival != nullptr) survival->mine = trainer.remains();
     throw;
   }
 }
@@ -190,15 +192,16 @@ int train_here(train::Config config, bool resume, bool json, train::Replicas* re
 }
 
 // The folder is the first rank's, since another one may come to write there.
-int train_elastic(train::Config config, bool resume, bool json, const std::string& mesh, distributed::World& world) {
+int train_elastic(train::Config config, bool resume, bool json, const RankOptions& ranks, distributed::World& world) {
   choose_folder(config, resume);
   TrainingRun run{.config = std::move(config), .resume = resume, .json = json};
+  if (ranks.buddy_every) run.copies_every = *ranks.buddy_every;
   const auto once = [&](train::Replicas& replicas, train::Survival& survival) {
     if (!run.task) run.config.run.out = replicas.of_first(run.config.run.out);
     if (replicas.leads() && survival.lost && !run.folder) tell_launcher(launcher_first_lost);
     return train_once(run, &replicas, &survival);
   };
-  const int code = train::train_with_survivors(world, mesh, once);
+  const int code = train::train_with_survivors(world, ranks.mesh, once);
   if (run.folder) tell_launcher(launcher_over);
   return code;
 }
@@ -213,11 +216,11 @@ void end_rank(distributed::World& world, bool by_another) {
   std::this_thread::sleep_for(std::chrono::seconds(seconds));
 }
 
-int train_as_rank(train::Config config, bool resume, bool json, const std::string& mesh, distributed::World& world) {
+int train_as_rank(train::Config config, bool resume, bool json, const RankOptions& ranks, distributed::World& world) {
   if (const std::string device = launched_device(world.rank()); !device.empty()) config.run.device = device;
-  if (world.survives()) return train_elastic(std::move(config), resume, json, mesh, world);
+  if (world.survives()) return train_elastic(std::move(config), resume, json, ranks, world);
   std::optional<train::Replicas> replicas;
-  if (world.size() > 1 || !mesh.empty()) replicas.emplace(world, mesh);
+  if (world.size() > 1 || !ranks.mesh.empty()) replicas.emplace(world, ranks.mesh);
   return train_here(std::move(config), resume, json, replicas ? &*replicas : nullptr);
 }
 
@@ -226,7 +229,7 @@ int train_as_rank(train::Config config, bool resume, bool json, const std::strin
 std::string default_folder(const std::string& recipe) { return "runs/" + recipe; }
 
 int run_training(train::Config config, bool resume, bool json, const RankOptions& ranks) {
-  ranks.check();
+  ranks.check(config);
   if (is_launched()) keep_to_own_processors();
   const std::unique_ptr<distributed::World> world =
       distributed::open_world({.limit_seconds = ranks.timeout, .survives = ranks.elastic});
@@ -234,7 +237,7 @@ int run_training(train::Config config, bool resume, bool json, const RankOptions
   if (world->survives()) surviving = world.get();
   if (is_launched() && world->rank() == 0) launcher.emplace(asked_to_end);
   try {
-    return train_as_rank(std::move(config), resume, json, ranks.mesh, *world);
+    return train_as_rank(std::move(config), resume, json, ranks, *world);
   } catch (const distributed::MismatchError&) {
     end_rank(*world, false);
     throw;

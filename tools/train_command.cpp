@@ -7,6 +7,7 @@
 #include "heddle/nn/models/known.h"
 #include "heddle/train/option_uses.h"
 #include "heddle/train/recipe.h"
+#include "heddle/train/trainer.h"
 
 namespace heddle::tools {
 namespace {
@@ -41,10 +42,22 @@ void RankOptions::add_elastic_to(CLI::App& command) {
   command.add_flag("--elastic", elastic,
                    "Ranks of a launch go on, in the same processes, without one that was killed; heddle launch "
                    "--elastic gives it");
+  command
+      .add_option("--buddy-every", buddy_every,
+                  fmt::format("Of --elastic with --sharding zero1 or zero2: updates between copies of each rank's part "
+                              "of the states in the next rank's memory; 0: none, a loss takes the run back to its last "
+                              "checkpoint; default: {}",
+                              train::default_copies_every))
+      ->type_name("UPDATES");
 }
 
-void RankOptions::check() const {
+void RankOptions::check(const train::Config& config) const {
   if (!(timeout > 0)) throw ValueError(fmt::format("[train] --rank-timeout is {:g}; it must be above 0", timeout));
+  if (!buddy_every) return;
+  if (*buddy_every < 0)
+    throw ValueError(fmt::format("[train] --buddy-every is {}; it must be at least 0", *buddy_every));
+  if (!elastic || config.training.sharding == "none")
+    throw ValueError("[train] --buddy-every counts only with --elastic and --sharding zero1 or zero2");
 }
 
 void TrainCommand::add_to(CLI::App& command) {

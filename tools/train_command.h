@@ -1,6 +1,8 @@
 // TrainCommand: what `heddle train` and `heddle profile train` were told, and the configuration that comes of it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tools/config_options.h"
@@ -9,14 +11,15 @@ namespace heddle::tools {
 
 // What ranks of a launch are told, and a process alone may be.
 struct RankOptions {
-  std::string mesh;      // "dp=4"; empty: all ranks share batches
-  double timeout = 600;  // seconds that a rank waits for one that does not answer
-  bool elastic = false;  // goes on without ranks that are lost
+  std::string mesh;                    // "dp=4"; empty: all ranks share batches
+  double timeout = 600;                // seconds that a rank waits for one that does not answer
+  bool elastic = false;                // goes on without ranks that are lost
+  std::optional<int64_t> buddy_every;  // updates between copies for that case
   void add_mesh_to(CLI::App& command);
   void add_timeout_to(CLI::App& command);
   void add_elastic_to(CLI::App& command);
   // ValueError.
-  void check() const;
+  void check(const train::Config& config) const;
 };
 
 struct TrainCommand {

@@ -104,9 +104,11 @@ void TrainReport::on_shares(train::Trainer&, const std::vector<int64_t>& example
 }
 
 void TrainReport::on_lost_ranks(train::Trainer& trainer, const train::LostRanks& lost) {
-  progress_.line(fmt::format("lost           {}; {} go{} on from update {}, {:.2f} s later",
+  const std::string back =
+      lost.taken_back > 0 ? fmt::format("; {} updates are taken again", lost.taken_back) : std::string();
+  progress_.line(fmt::format("lost           {}; {} go{} on from update {}, {:.2f} s later{}",
                              distributed::list_ranks(lost.ranks), lost.left, lost.left == 1 ? "es" : "", trainer.step(),
-                             lost.seconds));
+                             lost.seconds, back));
 }
 
 void TrainReport::last_figure(const train::Evaluation& e) {

@@ -53,6 +53,8 @@ struct Straggler {
 struct LostRanks {
   std::vector<int> ranks;  // as the run began
   int left = 0;            // how many go on
+  int64_t told = 0;        // the last update that callbacks were told of
+  int64_t taken_back = 0;  // of these, how many are taken once more
   double seconds = 0;      // from when it was noticed until they went on
 };
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
 #include "heddle/core/base/error.h"
+#include "heddle/io/safetensors_bytes.h"
+#include "heddle/train/state_pieces.h"
 
 namespace heddle::train {
 namespace {
@@ -72,6 +75,23 @@ Snapshot::Snapshot(const TensorMap& tensors, const Metadata& metadata) : metadat
     tensors_.emplace(name, TensorBytes{tensor.dtype(), tensor.shape(), contents_.back()});
   }
 }
+
+void Snapshot::add_piece(const std::string& name, const Shape& whole, int64_t begin, const Tensor& values) {
+  contents_.push_back(values.to_bytes());
+  train::add_piece(tensors_, metadata_, name, whole, begin, {values.dtype(), values.shape(), contents_.back()});
+}
+
+void Snapshot::add_cut(const std::string& name, const Tensor& whole, int64_t begin, int64_t end) {
+  std::vector<uint8_t> values = whole.to_bytes();
+  const auto size = static_cast<std::ptrdiff_t>(size_of(whole.dtype()));
+  values.erase(values.begin() + size * end, values.end());
+  values.erase(values.begin(), values.begin() + size * begin);
+  const Shape shape = end - begin == whole.numel() ? whole.shape() : Shape{end - begin};
+  contents_.push_back(std::move(values));
+  train::add_piece(tensors_, metadata_, name, whole.shape(), begin, {whole.dtype(), shape, contents_.back()});
+}
+
+std::vector<uint8_t> Snapshot::bytes() const { return safetensors_bytes(tensors_, metadata_); }
 
 std::string Snapshot::write(const std::string& path) {
   std::string checksum = add_checksums(tensors_, metadata_);

@@ -5,10 +5,12 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/distributed/errors.h"
+#include "heddle/train/buddy_copies.h"
 
 namespace heddle::train {
 namespace {
@@ -24,18 +26,22 @@ bool is_loss(const distributed::CommunicationError& error) {
 // The ranks that are left, by the numbers that they had at first, and what they go on from.
 void agree(Replicas& replicas, int me, std::vector<int>& ranks, Survival& survival, Clock::time_point noticed) {
   constexpr int64_t nothing = -1;
-  const std::vector<int64_t> all = replicas.gather({me, survival.state ? survival.state->step : nothing});
+  Remains& mine = survival.mine;
+  const std::vector<int64_t> all = replicas.gather({me, mine.state ? mine.state->step : nothing, mine.told});
   std::vector<int> left, lost;
-  int64_t best = nothing;
-  for (size_t i = 0; i < all.size(); i += 2) {
+  int64_t best = nothing, told = 0;
+  for (size_t i = 0; i < all.size(); i += 3) {
     left.push_back(static_cast<int>(all[i]));
     best = std::max(best, all[i + 1]);
+    told = std::max(told, all[i + 2]);
   }
   std::ranges::set_difference(ranks, left, std::back_inserter(lost));
   if (best != nothing)
-    survival.state = most_advanced(replicas, survival.state.value_or(SurvivorState{.step = nothing}));
+    mine.state = most_advanced(replicas, std::move(mine.state).value_or(SurvivorState{.step = nothing}));
+  else
+    mine.state = joined_copies(replicas, std::exchange(mine.copies, {}));
   ranks = left;
-  survival.lost = {.ranks = lost, .left = replicas.size(), .seconds = seconds_since(noticed)};
+  survival.lost = {.ranks = lost, .left = replicas.size(), .told = told, .seconds = seconds_since(noticed)};
 }
 
 // Nobody leaves before the first rank's files are written: until then another one may have to write them. Who waits

@@ -89,8 +89,12 @@ void MetricsLines::on_shares(Trainer& t, const std::vector<int64_t>& examples) {
 }
 
 void MetricsLines::on_lost_ranks(Trainer& t, const LostRanks& lost) {
-  sink_(line_of(
-      {{"event", "lost"}, {"step", t.step()}, {"ranks", lost.ranks}, {"left", lost.left}, {"seconds", lost.seconds}}));
+  sink_(line_of({{"event", "lost"},
+                 {"step", t.step()},
+                 {"ranks", lost.ranks},
+                 {"left", lost.left},
+                 {"taken_back", lost.taken_back},
+                 {"seconds", lost.seconds}}));
 }
 
 void MetricsLines::on_epoch_end(Trainer& t) {

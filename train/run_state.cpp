@@ -81,6 +81,10 @@ struct Reader {
 
 }  // namespace
 
+std::array<std::string, 2> names_of_parameter(const std::string& path, size_t place) {
+  return {std::string(model_prefix) + path, fmt::format("{}{}", average_prefix, place)};
+}
+
 Checkpoint checkpoint_of(const RunState& state, const Config& config, const Place& place) {
   TensorMap tensors;
   add_with_prefix(tensors, model_prefix, state.whole ? state.whole->model : state.task.model().state_dict());

@@ -6,6 +6,7 @@
 // that names the option that differs. Nothing is changed by a file that does not fit. Thread safety: none.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct Place {
   int64_t step = 0;
   data::Loader::Position stream = {};
 };
+
+// What a checkpoint calls a parameter, by its path and its place among the model's, and its average.
+std::array<std::string, 2> names_of_parameter(const std::string& path, size_t place);
 
 Checkpoint checkpoint_of(const RunState& state, const Config& config, const Place& place);
 // Puts everything where it was; returns the place. `path` is what errors name.

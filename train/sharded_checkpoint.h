@@ -2,11 +2,10 @@
 //
 // Purpose: step-00001234.safetensors has the model, and in its metadata how many ranks there are and how long each
 // rank's file is, with its checksum; step-00001234.rank-0-of-4.safetensors and the others have the states of what the
-// rank owns: whole ones under their names, elements [begin, end) of one as "NAME[begin:end]" with the shape of the
-// whole in the metadata. Read together they are what one process would have written. Invariants: ranks' files are on
-// the disk before the file that names them (train/shard_save.h), so that one is the commit; whole states that several
-// ranks have (counts of updates) are equal. Errors: IoError that names the file: missing, of another length or
-// checksum, of another step, states with gaps. Thread safety: functions are pure.
+// rank owns, in pieces (train/state_pieces.h). Read together they are what one process would have written. Invariants:
+// ranks' files are on the disk before the file that names them (train/shard_save.h), so that one is the commit. Errors:
+// IoError that names the file: missing, of another length or checksum, of another step, states with gaps. Thread
+// safety: functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -52,6 +52,10 @@ class TrainingStep {
                 const Callable<void()>& meanwhile = {});
   // Where ranks share parameters; null otherwise.
   ShardedParameters* parameters() { return sharded_ ? sharded_->parameters() : nullptr; }
+  // What this rank owns, where ranks share states.
+  std::vector<nn::Shard> shards() const {
+    return sharded_ ? sharded_->layout().shards_of(replicas_->owner()) : std::vector<nn::Shard>();
+  }
   // Parameters and floating buffers become the first rank's.
   void follow_first();
   // Ranks share out batches otherwise now (train/balance.h): the next update counts this rank's part as what it is.

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
 #include "heddle/core/base/error.h"
+#include "heddle/train/prefix.h"
+#include "heddle/train/sharded_checkpoint.h"
 
 namespace heddle::train {
 namespace {
@@ -90,11 +93,17 @@ SurvivorState on_host(const Checkpoint& checkpoint, int64_t step, std::vector<St
   return state;
 }
 
-Checkpoint to_device(const SurvivorState& state, DeviceContext& device) {
+Checkpoint to_device(const SurvivorState& state, DeviceContext& device, States states) {
   Checkpoint checkpoint{{}, state.metadata, nullptr};
-  for (const auto& [name, tensor] : state.tensors)
-    checkpoint.tensors.emplace(name, Tensor::from_bytes(tensor.bytes.data(), static_cast<size_t>(tensor.shape.numel()),
-                                                        tensor.dtype, tensor.shape, &device));
+  WholeCheckpoint here;
+  for (const auto& [name, tensor] : state.tensors) {
+    here.file.tensors.emplace(name, TensorBytes{tensor.dtype, tensor.shape, tensor.bytes});
+    if (states == States::on_device || !name.starts_with(optimizer_prefix))
+      checkpoint.tensors.emplace(
+          name, Tensor::from_bytes(tensor.bytes.data(), static_cast<size_t>(tensor.shape.numel()), tensor.dtype,
+                                   tensor.shape, &device));
+  }
+  if (states == States::on_host) checkpoint.bytes = std::make_shared<const WholeCheckpoint>(std::move(here));
   return checkpoint;
 }
 

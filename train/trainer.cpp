@@ -1,6 +1,7 @@
 #include "heddle/train/trainer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/median.h"
@@ -18,9 +19,13 @@ std::vector<std::string> Trainer::resume() {
   return state_->resume(state_->folder->path());
 }
 std::vector<std::string> Trainer::resume(const std::string& folder) { return state_->resume(folder); }
-std::optional<SurvivorState> Trainer::survivor_state() { return state_->survivor_state(); }
-void Trainer::go_on(const SurvivorState& state) { state_->go_on(state); }
-void Trainer::set_lost(const LostRanks& lost) { state_->lost = lost; }
+void Trainer::set_copies_every(int64_t updates) { state_->copies_every = updates; }
+Remains Trainer::remains() { return state_->remains(); }
+void Trainer::go_on(SurvivorState state) { state_->go_on(std::move(state)); }
+void Trainer::set_lost(const LostRanks& lost) {
+  state_->lost = lost;
+  state_->told = lost.told;
+}
 Outcome Trainer::run(bool evaluate) { return state_->run(evaluate); }
 void Trainer::stop() { state_->stopped = true; }
 void Trainer::interrupt() noexcept { state_->interrupted = true; }

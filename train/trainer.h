@@ -48,7 +48,10 @@ struct RunReport {
 };
 
 class Replicas;
+struct Remains;
 struct SurvivorState;
+
+inline constexpr int64_t default_copies_every = 10;  // updates
 
 class Trainer {
  public:
@@ -68,11 +71,14 @@ class Trainer {
   std::vector<std::string> resume();
   // The same from the folder of a run that another rank writes to.
   std::vector<std::string> resume(const std::string& folder);
-  // What this rank has of the run when run() ended with a CommunicationError, for the ranks that are left; nothing
-  // where ranks share states, who go on from their last checkpoint. Waits for the device.
-  std::optional<SurvivorState> survivor_state();
+  // Where ranks share states and go on without one that is lost: updates between copies of each rank's part in the
+  // next one's memory (train/buddy_copies.h); 0: none, and a loss takes the run back to its last checkpoint.
+  void set_copies_every(int64_t updates);
+  // What this rank has of the run when run() ended with a CommunicationError, for the ranks that are left. Waits for
+  // the device.
+  Remains remains();
   // Another trainer's run() goes on there.
-  void go_on(const SurvivorState& state);
+  void go_on(SurvivorState state);
   // Callbacks are told of it when the run begins.
   void set_lost(const LostRanks& lost);
   // `evaluate` false: trains and saves only.

@@ -100,9 +100,10 @@ void Trainer::State::close_window() {
   const int64_t updates = training_step.open();
   const UpdateWindow::Seen seen = window.close(training_step.take(), config, step, length.steps_per_epoch);
   untold = seen.records;
+  settle_copies();  // what callbacks are told of is not lost with a rank
   look_at_ranks(updates);
   untold.clear();
-  tell([&](Callback& c) { c.on_steps(self, seen.records); });
+  tell_of_steps(seen.records);
   if (!seen.bad.empty()) {
     if (!replicas.leads()) replicas.wait_for_first();  // who says the same
     stop_at(seen.bad, seen.records.back().step, origin(seen.bad_batch));
@@ -177,6 +178,7 @@ Wishes Trainer::State::wishes() const {
 void Trainer::State::fetch_beside() {
   watch.submitted();
   feed.fetch();
+  settle_copies();
   watch.submitting();
 }
 
@@ -202,6 +204,7 @@ void Trainer::State::submit_step() {
   window.add(optimizers.lr(), position);
   ++step;
   begun.reset();
+  if (buddies && step % copies_every == 0) keep_copies(feed.position());
   tell([&](Callback& c) { c.on_batch_end(self); });
 }
 
@@ -224,6 +227,7 @@ void Trainer::State::run_epoch(int64_t epoch, bool evaluating) {
     if (evaluate_now || sample_now || save_now || step == end || window_is_full()) close_window();
     if (evaluate_now) evaluate();
     if (sample_now) generate();
+    if (buddies && (evaluate_now || sample_now)) keep_copies(feed.position());  // what they have drawn and decided
     if (save_now) save_checkpoint();
     if (evaluate_now || sample_now || save_now) open_window();
   }
@@ -401,6 +405,7 @@ void Trainer::State::begin_with_others() {
   else if (!replicas.mixed())
     replicas.require_equal("weights", shared->first_sha256());
   first_seed = default_generator().seed;
+  begin_copies();
   if (const int64_t place = replicas.along_batch().place; place > 0)
     default_generator().seed = hash_combine(default_generator().seed, static_cast<uint64_t>(place));
 }

@@ -12,6 +12,7 @@
 
 #include "heddle/train/background_task.h"
 #include "heddle/train/balance.h"
+#include "heddle/train/buddy_copies.h"
 #include "heddle/train/checkpoint.h"
 #include "heddle/train/evaluation_scope.h"
 #include "heddle/train/feed.h"
@@ -33,8 +34,8 @@ struct Trainer::State {
   void write_to(RunFolder& folder);
   std::vector<std::string> resume(const std::string& path);
   Outcome run(bool evaluating);
-  std::optional<SurvivorState> survivor_state();
-  void go_on(const SurvivorState& state);
+  Remains remains();
+  void go_on(SurvivorState state);
   int64_t last_step() const;
 
   struct Alone {
@@ -85,7 +86,12 @@ struct Trainer::State {
   std::optional<Begun> begun;
   std::optional<uint64_t> first_seed;  // of the random numbers, before ranks got their own
   std::vector<StepRecord> untold;      // of a window that is closed
-  std::optional<LostRanks> lost;       // behind which this trainer goes on
+  int64_t told = 0;                    // the last update that callbacks were told of
+  int64_t copies_every = default_copies_every;
+  std::optional<BuddyCopies> buddies;  // where ranks that share states go on without one that is lost
+  BuddyCopies::Cuts cuts;
+  std::optional<SurvivorState> gone_on_from;  // until all have copies of it
+  std::optional<LostRanks> lost;              // behind which this trainer goes on
   UpdateWindow window;
   RankPace pace{replicas};
   Balance balance{replicas, config};
@@ -128,6 +134,12 @@ struct Trainer::State {
 
   void begin_with_others();
   void tell_of_survival();
+  void tell_of_steps(const std::vector<StepRecord>& records);
+  void begin_copies();
+  void keep_copies(const data::Loader::Position& next);
+  void settle_copies();
+  void add_frozen(SurvivorState& state);
+  std::vector<StepRecord> all_untold();
   void compare_weights(const std::string& what);
   Checkpoint whole_checkpoint();
   Wishes wishes() const;

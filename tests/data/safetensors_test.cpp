@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/philox.h"
 #include "heddle/io/atomic_file.h"
+#include "heddle/io/safetensors_bytes.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -239,6 +241,22 @@ TEST_F(Safetensors, SavingReplacesWholeOrNotAtAll) {
   std::filesystem::create_directory(folder / "taken");
   EXPECT_THROW(save_safetensors(folder / "taken", {}), IoError);  // the rename fails; the temporary file is removed
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"file.safetensors", "taken"}));
+}
+
+TEST_F(Safetensors, BytesInMemoryAreThoseOfAFile) {
+  const std::vector<uint8_t> codes = {1, 2, 3}, floats = {0, 0, 128, 63, 0, 0, 0, 64};
+  const TensorBytesMap tensors = {{"codes", {DType::u8, Shape{3}, codes}}, {"x", {DType::f32, Shape{2}, floats}}};
+  write_safetensors(path, tensors, {{"step", "7"}});
+  const std::vector<uint8_t> bytes = safetensors_bytes(tensors, {{"step", "7"}});
+  EXPECT_EQ(bytes, test::read_bytes(path));
+  const SafetensorsBytes parsed = parse_safetensors(bytes, "the message");
+  EXPECT_EQ(parsed.metadata.at("step"), "7");
+  EXPECT_EQ(parsed.tensors.at("x").shape, Shape{2});
+  EXPECT_TRUE(std::ranges::equal(parsed.tensors.at("x").bytes, floats));
+  const std::string error = test::thrown_text<IoError>([&] {
+    parse_safetensors({bytes.begin(), bytes.end() - 1}, "the message");
+  });
+  EXPECT_TRUE(contains(error, "the message")) << error;
 }
 
 TEST(AtomicFile, WritableFolder) {

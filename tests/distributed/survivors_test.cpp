@@ -14,7 +14,7 @@
 #include "heddle/distributed/errors.h"
 #include "heddle/train/elastic.h"
 #include "tests/distributed/rank_threads.h"
-#include "tests/distributed/train_ranks.h"
+#include "tests/distributed/survivor_runs.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
@@ -27,13 +27,6 @@ using distributed::Group;
 using distributed::LocalWorld;
 using distributed::World;
 using tests::expect_error;
-
-using RankProgram = std::function<void(const LocalWorld& local, World& world)>;
-
-// What each rank threw.
-std::vector<std::string> survive(int ranks, const RankProgram& f) {
-  return distributed::test::run_ranks(ranks, f, {.world = {.limit_seconds = 20, .survives = true}});
-}
 
 float sum(World& world, float mine) {
   Group all = world.all();
@@ -53,7 +46,7 @@ struct Meeting {
 };
 
 void expect_loss(World& world) {
-  expect_error<CommunicationError>([&] { (void)sum(world, 1); }, {"[", "rank "});
+  expect_error<CommunicationError>([&] { (void)sum(world, 1); }, {"[", "rank"});
   world.renew();
 }
 
@@ -166,100 +159,7 @@ TEST(Survivors, TakeTheMostAdvancedState) {
 
 // ---- trainings
 
-struct Lost {
-  int rank = 0;
-  int64_t step = 0;  // before that update, from 0
-};
-
-struct Survived {
-  std::vector<double> losses;  // by update, as the first rank of the moment was told
-  std::string weights;
-  LostRanks lost;
-  int ranks = 0;
-};
-
-// Told of what the first rank is told.
-struct Told final : Callback {
-  explicit Told(Survived& survived) : to(survived) {}
-  void on_steps(Trainer&, std::span<const StepRecord> records) override {
-    for (const StepRecord& record : records) {
-      to.losses.resize(std::max(to.losses.size(), static_cast<size_t>(record.step)));
-      to.losses[static_cast<size_t>(record.step) - 1] = record.loss;
-    }
-  }
-  void on_lost_ranks(Trainer&, const LostRanks& ranks) override { to.lost = ranks; }
-  Survived& to;
-};
-
-// Ranks are threads, of which those of `lost` go as if they had been killed; what the others left.
-Survived train_and_lose(int ranks, const Config& config, const std::string& id, const std::vector<Lost>& lost,
-                        const std::string& folder = "") {
-  std::vector<std::unique_ptr<Task>> tasks;
-  for (int rank = 0; rank < ranks; ++rank) tasks.push_back(task_of({}, device(id)));
-  Survived all;
-  const auto errors = survive(ranks, [&](const LocalWorld& local, World& world) {
-    const int me = world.rank();
-    std::optional<RunFolder> files;
-    bool begun = false, gone = false;
-    const auto once = [&](Replicas& replicas, Survival& survival) {
-      if (gone) throw ValueError("killed");
-      Trainer trainer(*tasks[static_cast<size_t>(me)], config, device(id), &replicas);
-      if (!folder.empty() && replicas.leads()) {
-        if (!files) files.emplace(folder, begun);
-        trainer.write_to(*files);
-      }
-      if (survival.lost) trainer.set_lost(*survival.lost);
-      if (survival.state) trainer.go_on(*survival.state);
-      if (survival.lost && !survival.state) {
-        EXPECT_EQ(trainer.resume(folder), std::vector<std::string>());
-      }
-      const auto looking = std::make_shared<Losses>();
-      looking->before = [&](Trainer& t) {
-        for (const Lost& one : lost)
-          if (one.rank == me && one.step == t.step() && !gone) {
-            gone = true;
-            local.lose(me);
-          }
-      };
-      trainer.add(looking);
-      if (replicas.leads()) trainer.add(std::make_shared<Told>(all));
-      begun = true;
-      try {
-        trainer.run();
-      } catch (const CommunicationError&) {
-        if (gone) throw ValueError("killed");
-        survival.state = trainer.survivor_state();
-        throw;
-      }
-      if (replicas.leads()) {
-        all.weights = trainer.weights_sha256();
-        all.ranks = replicas.size();
-      }
-      return 0;
-    };
-    train_with_survivors(world, "", once);
-  });
-  for (int rank = 0; rank < ranks; ++rank) {
-    const bool killed = std::ranges::any_of(lost, [&](const Lost& one) { return one.rank == rank; });
-    EXPECT_EQ(errors[static_cast<size_t>(rank)], killed ? "killed" : "") << "rank " << rank;
-  }
-  return all;
-}
-
 class SurvivorsTrain : public TrainsOnRanks {};
-
-// What a run on all ranks up to the loss, and a resumed one on fewer, gives.
-Ran by_resuming(const Config& config, const std::string& id, size_t ranks, int64_t step, size_t left) {
-  const heddle::test::TemporaryFolder folder;
-  Config cut = config;
-  cut.training.limit_steps = step;
-  cut.checkpoint.every = 1;
-  cut.checkpoint.use_best = false;
-  RunsOfRanks how{.folder = folder / "run"};
-  (void)train_ranks(cut, std::vector<std::string>(ranks, id), how);
-  how.resume = true;
-  return train_ranks(config, std::vector<std::string>(left, id), how).at(0);
-}
 
 TEST_P(SurvivorsTrain, ToTheBitsOfAResumedRun) {
   Config config = small_config();
@@ -291,8 +191,11 @@ TEST_P(SurvivorsTrain, FromTheLastCheckpointWhereStatesAreShared) {
   Config config = small_config();
   config.training.sharding = "zero1";
   config.checkpoint.every = 2;
-  const Survived left = train_and_lose(3, config, GetParam(), {{1, 7}}, folder / "run");
+  config.checkpoint.beside = false;  // the last one is on the disk
+  const Survived left = train_and_lose(3, config, GetParam(), {{1, 7}}, {.folder = folder / "run"}, 0);
   EXPECT_EQ(left.ranks, 2);
+  EXPECT_EQ(left.from, 6);
+  EXPECT_EQ(left.lost.taken_back, left.lost.told - 6);
   const Ran alone = train_alone(small_config(), GetParam());
   expect_near(left.losses, alone.losses, 1e-4);
 }
