@@ -19,11 +19,13 @@ need mpirun
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export HEDDLE_QUIET=1
+quiet=()  # of recipes that would generate samples
+[[ $recipe != *gpt* && $recipe != *lstm* ]] || quiet=(--set log.sample_every=1000000)
 # milliseconds EVERY: of an update, over all behind the first quarter.
 milliseconds() {
   "$heddle" launch -n "$ranks" --elastic -- train "$recipe" --batch "$batch" --steps "$steps" --sharding "$sharding" \
     --buddy-every "$1" --optimizer adamw --device "${DEVICE:-opencl:0}" --seed 3 --limit-test 8 --eval-every 1000000 \
-    --checkpoint-every 1000000 --set log.sample_every=1000000 --out "$folder/run" > "$folder/log" 2>&1 ||
+    --checkpoint-every 1000000 "${quiet[@]}" --out "$folder/run" > "$folder/log" 2>&1 ||
     { cat "$folder/log" >&2; exit 1; }
   sed -n 's/.*"event":"step","step":\([0-9]*\),.*"seconds":\([0-9.e+-]*\)}.*/\1 \2/p' "$folder/run/metrics.jsonl" |
     awk -v from=$((steps / 4)) '$1 >= from && (!n || $2 == t) { n = $1; t = $2 } { last = $1; end = $2 }

@@ -88,10 +88,11 @@ Words mpirun_words(const std::string& mpirun, const Launch& launch) {
   Words words{mpirun, "--oversubscribe", "--bind-to", "none", "-n", std::to_string(launch.ranks)};
   if (launch.restarts.elastic) words.insert(words.end(), {"--with-ft", "ulfm"});
   if (!launch.hosts.empty()) words.insert(words.end(), {"--host", fmt::format("{}", fmt::join(launch.hosts, ","))});
-  words.insert(words.end(), {"-x", launched_variable});
+  words.insert(words.end(), {"-x", launched_variable, "-x", launcher_variable});
   for (const std::string& variable : os::variables()) {
     const std::string name = variable.substr(0, variable.find('='));
-    if (name.starts_with("HEDDLE_") && name != launched_variable) words.insert(words.end(), {"-x", name});
+    if (name.starts_with("HEDDLE_") && name != launched_variable && name != launcher_variable)
+      words.insert(words.end(), {"-x", name});
   }
   // By its own name: that of a link to the running program would be mpirun's.
   std::error_code code;
@@ -111,7 +112,8 @@ std::vector<std::pair<std::string, std::string>> variables_of_mpirun(const Launc
       {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
       {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
       {"OMPI_MCA_mpi_yield_when_idle", "1"},
-      {launched_variable, fmt::format("{}", fmt::join(launch.devices, ","))}};
+      {launched_variable, fmt::format("{}", fmt::join(launch.devices, ","))},
+      {launcher_variable, name_of_launcher()}};
   if (launch.hosts.empty())
     variables.insert(variables.end(), {{"OMPI_MCA_plm", "isolated"}, {"OMPI_MCA_btl", "^tcp"}});
   else

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <optional>
+
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/base/system/machine.h"
+#include "heddle/core/base/system/process.h"
 #include "heddle/core/base/system/terminal.h"
 #include "heddle/core/base/system/threads.h"
 
@@ -16,6 +20,19 @@ constexpr double look_seconds = 0.1;
 
 int number_in(const char* name, int otherwise) {
   return parse_number<int>(os::variable(name).value_or("")).value_or(otherwise);
+}
+
+os::Input no_input() {
+  std::this_thread::sleep_for(std::chrono::duration<double>(look_seconds));
+  return os::Input::nothing;
+}
+
+// Its number, where it is on this host.
+std::optional<int> launcher_here() {
+  const std::string name = os::variable(launcher_variable).value_or("");
+  const size_t space = name.rfind(' ');
+  if (space == std::string::npos || name.substr(0, space) != os::host_name()) return std::nullopt;
+  return parse_number<int>(name.substr(space + 1));
 }
 
 }  // namespace
@@ -49,12 +66,15 @@ void keep_to_own_processors() {
   }
 }
 
-LauncherWatch::LauncherWatch(void (*asked)()) {
-  thread_ = std::thread([this, asked] {
+std::string name_of_launcher() { return fmt::format("{} {}", os::host_name(), os::process_id()); }
+
+LauncherWatch::LauncherWatch(void (*asked)(), bool hears) {
+  thread_ = std::thread([this, asked, hears, launcher = launcher_here()] {
     while (!over_) {
-      const os::Input got = os::read_input(look_seconds);
-      if (got != os::Input::nothing && !over_) asked();
-      if (got == os::Input::end) return;
+      const os::Input got = hears ? os::read_input(look_seconds) : no_input();
+      const bool gone = got == os::Input::end || (launcher && !os::is_running(*launcher));
+      if ((gone || got != os::Input::nothing) && !over_) asked();
+      if (gone) return;
     }
   });
 }

@@ -2,8 +2,9 @@
 //
 // Purpose: the launcher is on another host, maybe, and between the two stands mpirun, which hands no signal on without
 // ending the ranks and takes away their output; what it does hand on is standard input, to the first rank. A byte there
-// asks to save and end; its end says that the launcher is gone. Variables: HEDDLE_LAUNCHED says that there is one, and
-// lists the devices of ranks, if any. Thread safety: none.
+// asks to save and end. That the launcher is gone is said by the end of that input, which mpirun of Open MPI 5 does not
+// hand on, and by its number among the processes, on its own host. Variables: HEDDLE_LAUNCHED says that there is one,
+// and lists the devices of ranks, if any; HEDDLE_LAUNCHER is its host and number. Thread safety: none.
 #pragma once
 
 #include <atomic>
@@ -12,9 +13,11 @@
 
 namespace heddle::tools {
 
-inline constexpr const char* launched_variable = "HEDDLE_LAUNCHED";
+inline constexpr const char *launched_variable = "HEDDLE_LAUNCHED", *launcher_variable = "HEDDLE_LAUNCHER";
 
 bool is_launched();
+// What the launcher says of itself in that variable: "host 1234".
+std::string name_of_launcher();
 // The device for that rank; empty where the launcher names none. ValueError where it names none for this one.
 std::string launched_device(int rank);
 
@@ -29,10 +32,11 @@ void tell_launcher(const char* what);
 // Before there are other threads: the ranks of a host share its processors, and tell drivers that compute on them.
 void keep_to_own_processors();
 
-// While it lives, `asked` is called for each request of the launcher, on a thread of its own.
+// While it lives, `asked` is called for each request of the launcher, and when it is gone, on a thread of its own.
 class LauncherWatch {
  public:
-  explicit LauncherWatch(void (*asked)());
+  // `hears`: of the rank that has what the launcher says as its input.
+  LauncherWatch(void (*asked)(), bool hears);
   ~LauncherWatch();
   LauncherWatch(const LauncherWatch&) = delete;
   LauncherWatch& operator=(const LauncherWatch&) = delete;

@@ -47,8 +47,8 @@ void interrupt_run() {
 // Of ranks that go on without one that is lost; else null.
 std::atomic<distributed::World*> surviving{nullptr};
 
-// Asked by the launcher: ends at once where there is nothing to save, and at the second time. MPI does not tell the
-// others of a rank that ends without a signal: they are told here that they shall end as well.
+// Asked by the launcher, or without it: ends at once where there is nothing to save, and at the second time. MPI does
+// not tell the others of a rank that ends without a signal: they are told here that they shall end as well.
 void asked_to_end() {
   static std::atomic<bool> before{false};
   train::Trainer* const current = running;
@@ -235,7 +235,9 @@ int run_training(train::Config config, bool resume, bool json, const RankOptions
       distributed::open_world({.limit_seconds = ranks.timeout, .survives = ranks.elastic});
   std::optional<LauncherWatch> launcher;
   if (world->survives()) surviving = world.get();
-  if (is_launched() && world->rank() == 0) launcher.emplace(asked_to_end);
+  // Any rank may come to be the first one where others are lost.
+  const bool first = world->rank() == 0;
+  if (is_launched() && (first || world->survives())) launcher.emplace(asked_to_end, first);
   try {
     return train_as_rank(std::move(config), resume, json, ranks, *world);
   } catch (const distributed::MismatchError&) {

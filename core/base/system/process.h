@@ -65,4 +65,7 @@ class ChildProcess {
   std::unique_ptr<State> state_;
 };
 
+// Whether a process of that number has not ended yet, by whomever it was started.
+bool is_running(int process);
+
 }  // namespace heddle::os

@@ -13,7 +13,10 @@
 #include <cerrno>
 #include <cmath>
 #include <cstddef>
+#include <fstream>
+#include <iterator>
 #include <map>
+#include <string>
 #include <system_error>
 
 #include "heddle/core/base/system/machine.h"
@@ -148,6 +151,15 @@ std::string ChildEnd::signal_name() const {
   if (signal == 0) return {};
   const char* const name = ::sigabbrev_np(signal);
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+// One that has ended and that nobody waits for still has its number.
+bool is_running(int process) {
+  if (::kill(process, 0) != 0 && errno != EPERM) return false;
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t name = text.rfind(") ");  // it may have any letters
+  return name == std::string::npos || text.compare(name + 2, 1, "Z") != 0;
 }
 
 struct ChildProcess::State {

@@ -121,6 +121,14 @@ std::string ChildEnd::signal_name() const {
   return signal == 0 ? std::string() : fmt::format("error 0x{:x}", static_cast<unsigned>(signal));
 }
 
+bool is_running(int process) {
+  const HANDLE handle = OpenProcess(SYNCHRONIZE, FALSE, static_cast<DWORD>(process));
+  if (handle == nullptr) return GetLastError() == ERROR_ACCESS_DENIED;
+  const bool running = WaitForSingleObject(handle, 0) == WAIT_TIMEOUT;
+  CloseHandle(handle);
+  return running;
+}
+
 struct ChildProcess::State {
   Handle process, job, input;
   DWORD id = 0;
