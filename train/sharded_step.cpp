@@ -10,9 +10,8 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/compile/compile.h"
+#include "heddle/core/compile/hand_over.h"
 #include "heddle/core/functions/functions.h"
-#include "heddle/core/graph/evaluate_in_order.h"
-#include "heddle/core/memory/memory_budget.h"
 #include "heddle/train/exact_squares.h"
 #include "heddle/train/flat_list.h"
 
@@ -65,7 +64,6 @@ ShardedStep::ShardedStep(nn::Module& model, Optimizers& optimizers, const Config
       shared_(model, layout_of(model, optimizers, config, replicas), replicas.owner(), batch.weight()),
       own_(static_cast<size_t>(std::max(layout().elements_of(replicas.owner()), int64_t{1}))),
       streams_(config.training.sharding == "zero3" || (config.training.sharding == "zero2" && !batch.wanted())),
-      memory_budget_(static_cast<uint64_t>(config.training.memory_budget)),
       compiled_part_(compile(
           [this](const std::vector<Tensor>& part) { return record_part(part); },
           {.name = "training step, gradients", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})),
@@ -87,11 +85,13 @@ ShardedStep::ShardedStep(nn::Module& model, Optimizers& optimizers, const Config
   }
 }
 
+// Lists that stream stand in the order in which a backward pass ends with them; the rest is behind them.
 std::vector<Tensor> ShardedStep::record_part(const std::vector<Tensor>& part) {
   const std::vector<Tensor> buffers = batch_.buffers();
   std::vector<Tensor> lists = shared_.pack(parts_.gradients(part));
   batch_.restore(buffers);
   optimizers_.zero_grad();
+  if (streams_) std::reverse(lists.begin(), lists.end() - 1);
   return lists;
 }
 
@@ -139,8 +139,6 @@ std::vector<float> ShardedStep::take_gradients(const std::vector<Tensor>& part, 
 }
 
 std::vector<float> ShardedStep::stream_gradients(const std::vector<Tensor>& part, const Callable<void()>& meanwhile) {
-  std::optional<MemoryBudget> budget;
-  if (memory_budget_ > 0) budget.emplace(memory_budget_);
   std::vector<float> rest;
   batch_.each(part, [&](const std::vector<Tensor>& examples, bool last) {
     std::vector<float> values = floats_of(stream_part(examples, last, meanwhile));
@@ -151,21 +149,16 @@ std::vector<float> ShardedStep::stream_gradients(const std::vector<Tensor>& part
   return rest;
 }
 
-// From the last bucket to the first, as a backward pass ends with their gradients. Gives the rest.
+// Gives the rest.
 Tensor ShardedStep::stream_part(const std::vector<Tensor>& examples, bool last, const Callable<void()>& meanwhile) {
   const ParametersScope scope(parameters(), ParametersScope::Use::training);
-  std::vector<Tensor> lists = record_part(examples);
-  Tensor rest = lists.back();
-  lists.pop_back();
-  std::ranges::reverse(lists);
-  const size_t first = lists.size() - 1;
-  evaluate_in_order(std::move(lists), [&](size_t place, const Tensor& list) {
+  const HandOverScope streaming([&](size_t place, const Tensor& list) {
     if (place == 0 && last && meanwhile) meanwhile();
-    const size_t bucket = first - place;
+    const size_t bucket = layout().buckets().size() - 1 - place;
     if (!last) return add_list(bucket, floats_of(list));
     send(bucket, sum_of_parts(bucket, floats_of(list)));
   });
-  return rest;
+  return compiled_part_(examples).back();
 }
 
 void ShardedStep::add_list(size_t list, std::vector<float> values) {

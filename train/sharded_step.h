@@ -3,13 +3,13 @@
 // Purpose: an element's optimizer state is on one rank. Ranks send gradients to the elements' owners, who take the
 // means over the batch and update, and the owners send new parameters to all: 2 (N-1)/N of the gradients' bytes, as
 // without shards. Stage 1 reads all gradients at once. Stage 2 reads, and lets go of, one bucket of them as soon as the
-// backward pass has it, so that the device holds two and the host, beside its own, two; it records each update anew. Of
-// a batch in parts both read all gradients at once. Stage 3 does so bucket by bucket in any case, and nobody is sent
-// new parameters: they are gathered for who reads them (train/sharded_parameters.h), which is 3 (N-1)/N of the
-// gradients' bytes. Invariants: all ranks have the same parameters, bit by bit, whatever their devices; sums are those
-// of SharedGradients, bit by bit, and norms are of the whole, added in double precision in the order of elements, then
-// of ranks (of a batch in parts: without rounding). Errors: those of what is recorded, of the device, and of
-// distributed/errors.h; ValueError where copies of gradients are asked for, which no rank has. Thread safety: none.
+// backward pass has it, so that the device holds two and the host, beside its own, two. Of a batch in parts both read
+// all gradients at once. Stage 3 does so bucket by bucket in any case, and nobody is sent new parameters: they are
+// gathered for who reads them (train/sharded_parameters.h), which is 3 (N-1)/N of the gradients' bytes. Invariants: all
+// ranks have the same parameters, bit by bit, whatever their devices; sums are those of SharedGradients, bit by bit,
+// and norms are of the whole, added in double precision in the order of elements, then of ranks (of a batch in parts:
+// without rounding). Errors: those of what is recorded, of the device, and of distributed/errors.h; ValueError where
+// copies of gradients are asked for, which no rank has. Thread safety: none.
 #pragma once
 
 #include <functional>
@@ -90,7 +90,6 @@ class ShardedStep {
   };
   std::optional<UnderWay> under_way_;
   bool streams_;               // gradients leave bucket by bucket
-  uint64_t memory_budget_;     // of a step; 0: none
   std::vector<PartSum> sums_;  // of the batch's parts, by list; none where it has one
   float norm_ = 0;             // of all gradients, in parts
   std::function<std::vector<Tensor>(const std::vector<Tensor>& part)> compiled_part_;

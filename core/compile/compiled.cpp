@@ -11,6 +11,8 @@
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/compile/compiled_call.h"
 #include "heddle/core/compile/compiled_call_builder.h"
+#include "heddle/core/compile/hand_over.h"
+#include "heddle/core/compile/ordered_call.h"
 #include "heddle/core/functions/shape/index_check.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/graph/evaluate.h"
@@ -80,16 +82,18 @@ struct CompiledFunction::State {
     return v.epoch == trace::host_epoch() && v.replays < std::min(v.next_check, options.check_every - 1);
   }
 
-  void replay(Variant& v, Invocation& invocation) {
+  void replay(Variant& v, Invocation& invocation, const Made& made) {
     const HostSpan span("replay");
     invocation.restore(v.prototype.get());
-    v.program->run(invocation.results(), options.ready);
+    v.program->run(invocation.results(), options.ready, made);
     ++v.replays;
     ++stats.replayed;
   }
 
   // Runs f as a plain loop would, and learns from it. `expected`: the graph that a replay would have run, or the end.
-  void record(Invocation& invocation, std::vector<uint64_t> key, std::list<Variant>::iterator expected) {
+  // With `made` results are handed over.
+  void record(Invocation& invocation, std::vector<uint64_t> key, std::list<Variant>::iterator expected,
+              const Made& made) {
     build::take_index_bounds();
     Trace trace;
     invocation.run();
@@ -100,11 +104,16 @@ struct CompiledFunction::State {
     ++stats.recorded;
     const std::vector<Tensor*> results = invocation.results();
     const std::vector<const Tensor*> handles(results.begin(), results.end());
+    if (invocation.changed_itself()) trace.refuse("it changes numbers of its own closure");
+    if (made) {
+      std::unique_ptr<CompiledCall> program = evaluate_in_turn(trace, invocation.arguments, results, made);
+      detach(results);
+      return finish_record(trace, std::move(program), std::move(key), invocation, std::move(bounds), expected);
+    }
     std::vector<NodePtr> roots;
     for (const Tensor* result : results) {
       if (result->impl()) roots.push_back(result->impl()->node);
     }
-    if (invocation.changed_itself()) trace.refuse("it changes numbers of its own closure");
     const std::vector<std::vector<NodePtr>> lists = take_pending(roots);
     std::unique_ptr<CompiledCall> program = evaluate_lists(lists, trace, invocation.arguments, handles);
     if (results.empty() && lists.empty() && !(program && program->has_effects())) {
@@ -114,10 +123,25 @@ struct CompiledFunction::State {
                       options.name));
     }
     detach(results);
+    finish_record(trace, std::move(program), std::move(key), invocation, std::move(bounds), expected);
+  }
+
+  void finish_record(const Trace& trace, std::unique_ptr<CompiledCall> program, std::vector<uint64_t> key,
+                     Invocation& invocation, std::vector<std::pair<size_t, build::IndexBound>> bounds,
+                     std::list<Variant>::iterator expected) {
     stats.refusal = trace.refusal();
     if (!program && debug_level() >= 1)
       print_error("heddle: {} runs at every call: {}\n", options.name, trace.refusal());
     learn(std::move(program), std::move(key), invocation, std::move(bounds), expected);
+  }
+
+  // Hands results over while they are made; the program of it, or null with a refusal.
+  std::unique_ptr<CompiledCall> evaluate_in_turn(Trace& trace, const std::vector<const Tensor*>& arguments,
+                                                 const std::vector<Tensor*>& results, const Made& made) {
+    OrderedCall call(trace, arguments, results);
+    call.run(made);
+    if (call.latest()) latest = call.latest();
+    return call.finish();
   }
 
   // Computes everything; the program of it, or null with a refusal.
@@ -233,15 +257,24 @@ MemoryReport CompiledFunction::memory() const {
 }
 
 void CompiledFunction::call(Invocation& invocation) {
+  const Made made = HandOverScope::take();
   const auto tracks = [](const Tensor* t) { return t->impl() && t->impl()->node->tracks; };
   const bool differentiable =
       grad_mode() && std::any_of(invocation.arguments.begin(), invocation.arguments.end(), tracks);
   // In a program of ranks: a replay would give values without types, and ranks of one process would wait for each other
   // under the lock.
-  // Nor of parameters that come and go.
-  const bool among_ranks = MeshScope::current() != nullptr || LenderScope::current() != nullptr;
-  if (Trace::current() != nullptr || TransformScope::active() || among_ranks || eager_mode() || differentiable)
-    return invocation.run();
+  // Nor of parameters that come and go, unless the call is cut where they do.
+  const bool borrows = LenderScope::current() != nullptr && !made;
+  const bool among_ranks = MeshScope::current() != nullptr || borrows;
+  if (made && Trace::current() != nullptr)
+    throw ValueError(
+        fmt::format("[compile] {} hands its results over while they are made: not within another compiled function",
+                    state_->options.name));
+  if (Trace::current() != nullptr || TransformScope::active() || among_ranks || eager_mode() || differentiable) {
+    invocation.run();
+    if (made) hand_over(invocation.results(), made);
+    return;
+  }
   if (anything_pending()) evaluate_pending();
   for (const Tensor* t : invocation.arguments) {
     if (t->impl() && !t->impl()->node->has_value()) evaluate({&t->impl()->node, 1});
@@ -254,6 +287,7 @@ void CompiledFunction::call(Invocation& invocation) {
   key.push_back(grad_mode());
   key.push_back(static_cast<uint64_t>(AutocastScope::active().value_or(DType::f32)));
   key.push_back(tuning_state());
+  key.push_back(made != nullptr);
   key.push_back(MemoryBudget::scope().value_or(~uint64_t{0}));  // a device's own counts as state of the host
   const bool checked = number_guard() || index_guard();
   const auto found = state.find(key, invocation.arguments);
@@ -261,11 +295,12 @@ void CompiledFunction::call(Invocation& invocation) {
                        found->indices_fit(invocation.arguments);
   if (found != state.variants.end() && !checked && indexed && state.may_replay(*found)) {
     state.variants.splice(state.variants.begin(), state.variants, found);
-    state.replay(*found, invocation);
+    state.replay(*found, invocation, made);
   } else {
     if (found != state.variants.end()) found->program->release();
     state.record(invocation, std::move(key),
-                 checked ? state.variants.end() : found);  // a call that is checked says nothing of the recorded graph
+                 checked ? state.variants.end() : found,  // a call that is checked says nothing of the recorded graph
+                 made);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "heddle/core/device/locked_device.h"
+#include "heddle/core/graph/lender.h"
 #include "heddle/core/graph/trace_handles.h"
 
 namespace heddle {
@@ -22,9 +23,8 @@ bool CompiledCall::fits_group(size_t g, const std::vector<const Tensor*>& argume
   const std::shared_ptr<TensorImpl>& impl = resolve(group.origin, arguments, found_)->impl();
   if (!impl || !impl->node) return false;
   const Node& node = *impl->node;
-  if (!node.has_value() || node.overwritten || node.device != group.device || node.dtype != group.dtype ||
-      node.tracks != group.tracks)
-    return false;
+  if (group.lent ? !is_lent(node) : !node.has_value() || node.overwritten) return false;
+  if (node.device != group.device || node.dtype != group.dtype || node.tracks != group.tracks) return false;
   if (impl->requires_grad != group.requires_grad || impl->hooks.size() != group.hooks ||
       (node.host != nullptr) != group.hosted)
     return false;
@@ -35,20 +35,24 @@ bool CompiledCall::fits_group(size_t g, const std::vector<const Tensor*>& argume
 }
 
 bool CompiledCall::fits_leaves() {
-  storages_.assign(written_slots_.size(), nullptr);
-  for (const Leaf& leaf : leaves_) {
-    if (leaf.slot < 0) continue;
+  return std::ranges::all_of(segments_, [this](const Segment& segment) { return fits_leaves(segment); });
+}
+
+bool CompiledCall::fits_leaves(const Segment& segment) {
+  slots_.assign(segment.written_slots.size(), nullptr);
+  for (const Leaf& leaf : segment.leaves) {
+    if (leaf.slot < 0 || leaf.group < 0 || groups_[static_cast<size_t>(leaf.group)].lent) continue;
     const Node& node = *found_[static_cast<size_t>(leaf.group)]->node;
     if (!(node.view == leaf.view)) return false;
-    StoragePtr& storage = storages_[static_cast<size_t>(leaf.slot)];
+    const StoragePtr*& storage = slots_[static_cast<size_t>(leaf.slot)];
     if (storage == nullptr)
-      storage = node.storage;
-    else if (storage != node.storage)
+      storage = &node.storage;
+    else if (*storage != node.storage)
       return false;
   }
-  for (size_t slot = 0; slot < storages_.size(); ++slot) {
-    // Two owners: the node, and storages_. Another one would see the update.
-    if (written_slots_[slot] && storages_[slot].use_count() != 2) return false;
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    // The node owns it; another one would see the update.
+    if (segment.written_slots[slot] && (slots_[slot] == nullptr || slots_[slot]->use_count() != 1)) return false;
   }
   return true;
 }
@@ -67,10 +71,7 @@ bool CompiledCall::fits(const std::vector<const Tensor*>& arguments) {
   return false;
 }
 
-void CompiledCall::release() {
-  found_.clear();
-  storages_.clear();
-}
+void CompiledCall::release() { found_.clear(); }
 
 void CompiledCall::update(const Update& update, const GraphOutput& output) {
   TensorImpl& impl = *found_[static_cast<size_t>(update.group)];
@@ -89,10 +90,7 @@ void CompiledCall::update(const Update& update, const GraphOutput& output) {
   impl.set_node(std::move(next));
 }
 
-void CompiledCall::run(const std::vector<Tensor*>& results, const Ready& ready) {
-  Capture bound;
-  bound.storages = std::move(storages_);
-  bound.bases = bases_;
+std::vector<HostValue> CompiledCall::draw() const {
   std::vector<HostValue> drawn(actions_.size());
   for (size_t a = 0; a < actions_.size(); ++a) {
     if (actions_[a].effect)
@@ -100,45 +98,91 @@ void CompiledCall::run(const std::vector<Tensor*>& results, const Ready& ready) 
     else
       drawn[a] = actions_[a].source();
   }
-  for (const Leaf& leaf : leaves_) {
-    if (leaf.slot >= 0) continue;
-    bound.host_values.push_back(leaf.action >= 0 ? drawn[static_cast<size_t>(leaf.action)]
-                                                 : *found_[static_cast<size_t>(leaf.group)]->node->host);
+  return drawn;
+}
+
+const GraphOutput& CompiledCall::output_of(const Run& run, const Output& output) const {
+  return run.results[static_cast<size_t>(output.segment)].outputs[static_cast<size_t>(output.number)];
+}
+
+void CompiledCall::run_segment(size_t number, Run& run, const Ready& ready) const {
+  const Segment& segment = segments_[number];
+  Capture bound;
+  bound.bases = segment.bases;
+  bound.storages.resize(segment.written_slots.size());
+  for (const Leaf& leaf : segment.leaves) {
+    if (leaf.slot < 0) {
+      bound.host_values.push_back(leaf.action >= 0 ? run.drawn[static_cast<size_t>(leaf.action)]
+                                                   : *found_[static_cast<size_t>(leaf.group)]->node->host);
+      continue;
+    }
+    StoragePtr& storage = bound.storages[static_cast<size_t>(leaf.slot)];
+    if (storage == nullptr)
+      storage =
+          leaf.group < 0 ? output_of(run, leaf.output).storage : found_[static_cast<size_t>(leaf.group)]->node->storage;
   }
-  const ResultSet* known = reusable();
-  GraphResult result;
-  if (device_) {
-    device_->lock().counters.compiled_replays++;
-    result = graph_->run(bound, known ? &known->own : nullptr, ready);
+  run.results[number] = segment.graph->run(bound, run.known != nullptr ? &run.known->own : nullptr, ready);
+  if (segments_.size() > 1) run.results[number].own.clear();  // outputs are let go of one by one
+}
+
+void CompiledCall::hand_over(size_t place, const Run& run, const Made& made) const {
+  const Output& handed = handed_[place];
+  const GraphOutput& output = output_of(run, handed);
+  const DType dtype = segments_[static_cast<size_t>(handed.segment)].output_dtypes[static_cast<size_t>(handed.number)];
+  made(place, Tensor(make_leaf(output.storage, output.view, dtype)));
+}
+
+void CompiledCall::take(const Step& step, Run& run, const Ready& ready, const Made& made) const {
+  switch (step.kind) {
+    case Step::Kind::run:
+      return run_segment(step.number, run, ready);
+    case Step::Kind::lend:
+      return LenderScope::current()->lend(step.number);
+    case Step::Kind::fetch:
+      return LenderScope::current()->fetch(step.number);
+    case Step::Kind::take_back:
+      return LenderScope::current()->take_back(step.number);
+    case Step::Kind::hand_over:
+      return hand_over(step.number, run, made);
+    case Step::Kind::drop:
+      run.results[step.number].outputs[step.output].storage.reset();
   }
-  bound.storages.clear();
-  if (known == nullptr) known = make_results(result);
-  const std::vector<Tensor>& made = known->made;
-  for (const Update& u : updates_) update(u, result.outputs[static_cast<size_t>(u.output)]);
+}
+
+void CompiledCall::run(const std::vector<Tensor*>& results, const Ready& ready, const Made& made) {
+  Run run{.drawn = draw(), .results = std::vector<GraphResult>(segments_.size()), .known = reusable()};
+  if (device_) device_->lock().counters.compiled_replays++;
+  for (const Step& step : steps_) take(step, run, ready, made);
+  if (run.known == nullptr) run.known = make_results(run);
+  const std::vector<Tensor>& states = run.known->made;
+  for (const Update& u : updates_) update(u, output_of(run, u.output));
   const auto value_of = [&](const Value& value) {
     if (value.kind == Value::Kind::nothing) return Tensor();
     return value.kind == Value::Kind::group ? Tensor(found_[static_cast<size_t>(value.index)])
-                                            : made[static_cast<size_t>(value.index)];
+                                            : states[static_cast<size_t>(value.index)];
   };
   for (const Rebind& rebind : rebinds_)
     const_cast<Tensor&>(*resolve(rebind.origin, {}, found_)) = value_of(rebind.value);
-  for (size_t r = 0; r < results.size(); ++r) *results[r] = value_of(results_[r]);
+  const size_t handed = results.size() - results_.size();
+  for (size_t r = 0; r < results_.size(); ++r) *results[handed + r] = value_of(results_[r]);
   if (!keeps_sets_) sets_.clear();
   found_.clear();
 }
 
 // Sets are kept while they are small: as many as a loop has alive, which drops the results of a call before or after
 // the next one.
-const ResultSet* CompiledCall::make_results(GraphResult& result) {
+const ResultSet* CompiledCall::make_results(Run& run) {
   constexpr size_t most_sets = 3;
   constexpr uint64_t most_bytes = 256 << 10;
+  std::vector<StoragePtr> own;
+  if (segments_.size() == 1) own = std::move(run.results.front().own);
   uint64_t bytes = 0;
-  for (const StoragePtr& storage : result.own) bytes += storage->bytes();
-  keeps_sets_ = bytes <= most_bytes;
+  for (const StoragePtr& storage : own) bytes += storage->bytes();
+  keeps_sets_ = bytes <= most_bytes && segments_.size() <= 1;
   if (sets_.size() >= most_sets) sets_.erase(sets_.begin());
   ResultSet& set = sets_.emplace_back();
   set.made.reserve(made_.size());
-  for (const Made& m : made_) {
+  for (const MadeState& m : made_) {
     if (m.group >= 0) {
       keeps_sets_ = false;  // shares a value of the caller's
       const Node& node = *found_[static_cast<size_t>(m.group)]->node;
@@ -146,10 +190,12 @@ const ResultSet* CompiledCall::make_results(GraphResult& result) {
                                       : make_leaf(node.storage, node.view, node.dtype));
       continue;
     }
-    const GraphOutput& output = result.outputs[static_cast<size_t>(m.output)];
-    set.made.emplace_back(make_leaf(output.storage, output.view, output_dtypes_[static_cast<size_t>(m.output)]));
+    const GraphOutput& output = output_of(run, m.output);
+    const Segment& segment = segments_[static_cast<size_t>(m.output.segment)];
+    set.made.emplace_back(
+        make_leaf(output.storage, output.view, segment.output_dtypes[static_cast<size_t>(m.output.number)]));
   }
-  set.own = std::move(result.own);
+  set.own = std::move(own);
   std::unordered_map<const Storage*, long> owners;
   for (const Tensor& t : set.made) ++owners[t.impl()->node->storage.get()];
   owners_.clear();
@@ -175,11 +221,12 @@ const ResultSet* CompiledCall::reusable() const {
 // ---- comparing and watching
 
 std::string_view CompiledCall::difference(const CompiledCall& other) const {
+  const auto same = [&](const auto& part) { return std::ranges::equal(segments_, other.segments_, {}, part, part); };
   if (device_ != other.device_) return "the device";
   if (groups_ != other.groups_ || aliases_ != other.aliases_) return "the tensors that it reads";
-  if (leaves_ != other.leaves_) return "how the tensors that it reads lie in memory";
-  if (key_ != other.key_) return "the operations";
-  if (written_slots_ != other.written_slots_ || updates_ != other.updates_) return "the tensors that it assigns";
+  if (!same(&Segment::leaves)) return "how the tensors that it reads lie in memory";
+  if (!same(&Segment::key) || steps_ != other.steps_ || handed_ != other.handed_) return "the operations";
+  if (!same(&Segment::written_slots) || updates_ != other.updates_) return "the tensors that it assigns";
   if (action_kinds_ != other.action_kinds_) return "the numbers that it draws";
   if (rebinds_ != other.rebinds_) return "the handles that it rebinds";
   return made_ != other.made_ || results_ != other.results_ ? "the results" : "";

@@ -26,10 +26,17 @@ class CompiledCall::Builder {
                                              const std::vector<const Tensor*>& arguments,
                                              const std::vector<const Tensor*>& results);
 
+  // Of a call of several evaluations. `handed`: results that are handed over between them. Each function throws
+  // NotReplayable, behind which there is no call.
+  Builder(const Trace& trace, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results,
+          const std::vector<const Tensor*>& handed);
+  // An evaluation that was prepared and not run.
+  void add(const Evaluation& evaluation);
+  // What happens before the next one; `step` is no run.
+  void add(const Step& step);
+  std::unique_ptr<CompiledCall> finish();
+
  private:
-  Builder(CompiledCall& call, const Trace& trace, const Evaluation& evaluation)
-      : p_(call), trace_(trace), evaluation_(evaluation) {}
-  void run(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
   [[noreturn]] static void refuse(std::string why);
   // Handles that are there after the call, in the order in which it met them.
   std::vector<const Tensor*> survivors(const std::vector<const Tensor*>& arguments,
@@ -39,26 +46,35 @@ class CompiledCall::Builder {
   void add_group(const TensorImpl* impl, const Origin& origin);
   bool is_gradient_of_state(const Tensor* handle) const;
   void add_handle(const Tensor* handle);
-  void add_groups(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
+  void add_groups(const std::vector<const Tensor*>& arguments);
+  void add_handed(const std::vector<const Tensor*>& handed);
   // The group whose value a node is: its own node, or a leaf made over it.
   int group_of_node(const Node* node) const;
-  void add_leaves();
+  Leaf leaf_of(const Node& node, const Capture& captured) const;
+  void add_leaves(const Capture& captured);
+  void add_outputs(const Capture& captured);
   Value value_of(const std::shared_ptr<TensorImpl>& impl, bool result);
-  Made make(const TensorImpl& impl, bool result) const;
+  MadeState make(const TensorImpl& impl, bool result) const;
   void add_rebinds();
   void add_updates();
   // Everything that is kept of what the call made must be kept by a handle that is known: another one would miss what a
   // replay makes.
-  void check_holders(const std::vector<const Tensor*>& results) const;
+  void count_holders();
   static std::string kept_elsewhere(const Node& node);
-  long use_count(const TensorImpl* impl, const std::vector<const Tensor*>& results) const;
+  long use_count(const TensorImpl* impl) const;
+  void drop_outputs();
+  bool is_kept(const Output& output) const;
 
+  std::unique_ptr<CompiledCall> call_;
   CompiledCall& p_;
   const Trace& trace_;
-  const Evaluation& evaluation_;
+  std::vector<const Tensor*> results_;
   std::vector<const Tensor*> survivors_;
   std::unordered_map<const TensorImpl*, int> group_of_, made_of_;
-  std::unordered_map<const Node*, int> group_of_node_, output_of_;
+  std::unordered_map<const Node*, int> group_of_node_, holders_;
+  std::unordered_map<const Node*, Output> output_of_;
+  std::unordered_map<const Node*, bool> in_place_;  // of outputs
+  std::vector<const Node*> handed_;
 };
 
 }  // namespace heddle

@@ -52,6 +52,8 @@ struct ThreadState {
   bool at_repeat = false;  // the evaluation under way ends a period
 };
 
+thread_local EvaluationWatch* watch_of_thread = nullptr;
+
 ThreadState& state() { return of_this_thread<ThreadState>(); }
 
 std::string at_line() {
@@ -138,9 +140,20 @@ Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> ro
   return evaluation;
 }
 
+EvaluationWatch::EvaluationWatch(Callable<void(const Evaluation&)> hear) : hear_(std::move(hear)) {
+  watch_of_thread = this;
+}
+
+EvaluationWatch::~EvaluationWatch() { watch_of_thread = nullptr; }
+
+void EvaluationWatch::note(const Evaluation& evaluation) {
+  if (watch_of_thread != nullptr) watch_of_thread->hear_(evaluation);
+}
+
 void run_evaluation(Evaluation& evaluation, const Ready& ready) {
   Capture& captured = evaluation.captured;
   if (captured.outputs.empty()) return;
+  EvaluationWatch::note(evaluation);
   std::vector<GraphOutput> outputs = evaluation.graph ? evaluation.graph->run(captured, nullptr, ready).outputs
                                                       : run_reference(*evaluation.device, captured);
   if (number_guard()) check_numbers(evaluation, outputs);

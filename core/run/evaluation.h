@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/ir/ir.h"
 #include "heddle/core/run/compiled_graph.h"
 #include "heddle/core/run/graph_result.h"
@@ -36,5 +37,18 @@ Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> ro
 void give_value(Node& node, StoragePtr storage, const View& view);
 // Gives the outputs of the capture their values. `ready`: CompiledGraph::run().
 void run_evaluation(Evaluation& evaluation, const Ready& ready = {});
+
+// While alive, hears of this thread's evaluations that compute something: each is prepared, and runs next. Not nested.
+class EvaluationWatch {
+ public:
+  explicit EvaluationWatch(Callable<void(const Evaluation&)> hear);
+  ~EvaluationWatch();
+  EvaluationWatch(const EvaluationWatch&) = delete;
+  EvaluationWatch& operator=(const EvaluationWatch&) = delete;
+  static void note(const Evaluation& evaluation);
+
+ private:
+  Callable<void(const Evaluation&)> hear_;
+};
 
 }  // namespace heddle

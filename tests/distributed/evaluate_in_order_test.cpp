@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/compile/hand_over.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/device/registry.h"
 #include "heddle/core/device/storage.h"
@@ -89,6 +91,74 @@ TEST_P(InOrder, AnErrorEndsIt) {
   tests::expect_error<ValueError>([&] { evaluate_in_order({x + 1.0, x + 2.0, x + 3.0}, fail); }, {"enough"});
   EXPECT_EQ(made, 1u);
   EXPECT_NEAR(left.to_vector<float>()[1], 3 * at(1), 1e-5);
+}
+
+// What a compiled function hands over, recorded and replayed: values of this call's arguments and states, each freed
+// before the next one comes.
+TEST_P(InOrder, CompiledFunctionsHandOverWhatTheyMake) {
+  Tensor state = numbers();
+  std::vector<std::weak_ptr<Storage>> storages;
+  std::vector<std::vector<float>> found;
+  const auto made = [&](size_t place, const Tensor& value) {
+    EXPECT_EQ(place, found.size());
+    for (const std::weak_ptr<Storage>& before : storages) EXPECT_TRUE(before.expired()) << place;
+    storages.push_back(value.node()->storage);
+    found.push_back(value.to_vector<float>());
+  };
+  const auto compiled = compile([&](const Tensor& x, double factor) {
+    const Tensor shared = exp(x) * factor, first = shared + state;
+    std::vector<Tensor> all{first, sqrt(shared), first * x, sum(shared)};
+    state.assign(state + 1.0);
+    return all;
+  });
+  for (int call = 0; call < 7; ++call) {
+    const double factor = call < 5 ? 2 : 3, shift = 0.125 * call;
+    const Tensor x = (numbers() + shift).detach();
+    found.clear(), storages.clear();
+    const HandOverScope scope(made);
+    const std::vector<Tensor> results = compiled(x, factor);
+    EXPECT_FALSE(results[0].defined() || results[1].defined() || results[2].defined());
+    ASSERT_EQ(found.size(), 3u);
+    double total = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const double shared = std::exp(at(i) + shift) * factor, first = shared + at(i) + call;
+      const double expected[] = {first, std::sqrt(shared), first * (at(i) + shift)};
+      total += shared;
+      for (size_t place = 0; place < 3; ++place)
+        EXPECT_NEAR(found[place][static_cast<size_t>(i)], expected[place], 1e-4 * (1 + std::abs(expected[place])))
+            << call << " " << place << " " << i;
+    }
+    EXPECT_NEAR(results[3].item(), total, 1e-4 * total) << call;
+  }
+  EXPECT_NEAR(state.to_vector<float>()[3], at(3) + 7, 1e-5);
+  if (device().caps().target != Target::none) EXPECT_EQ(compiled.stats().replayed, 3u) << compiled.stats().refusal;
+}
+
+// A failure of whoever takes a value ends the call; the next one goes on from the states as they are.
+TEST_P(InOrder, AnErrorEndsACompiledCall) {
+  bool fails = false;
+  size_t taken = 0;
+  const auto compiled = compile([&](const Tensor& x) { return std::vector<Tensor>{x + 1.0, x * 2.0, sum(x)}; });
+  const auto take = [&](size_t, const Tensor&) {
+    ++taken;
+    if (fails) throw ValueError("enough");
+  };
+  const Tensor x = numbers();
+  for (int call = 0; call < 6; ++call) {
+    fails = call == 1 || call == 4;
+    taken = 0;
+    const HandOverScope scope(take);
+    if (fails)
+      tests::expect_error<ValueError>([&] { (void)compiled(x); }, {"enough"});
+    else
+      EXPECT_NEAR(compiled(x).back().item(), sum(x).item(), 1e-2);
+    EXPECT_EQ(taken, fails ? 1u : 2u) << call;
+  }
+  const auto outer = compile([&](const Tensor& y) {
+    const HandOverScope scope(take);
+    return compiled(y).back();
+  });
+  tests::expect_error<ValueError>([&] { (void)outer(x); }, {"not within another compiled function"});
 }
 
 std::string device_name(const testing::TestParamInfo<std::string>& info) {

@@ -10,6 +10,7 @@
 
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/compile/compile.h"
+#include "heddle/core/compile/hand_over.h"
 #include "heddle/core/device/registry.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/checkpoint.h"
@@ -61,6 +62,12 @@ class Matrices final : public Lender {
   void take_back(size_t group) override {
     EXPECT_EQ(out.erase(group), 1u);
     lent[group].node()->storage.reset();
+  }
+
+  // Both the lent one, as from the next time that it is lent, and the whole one.
+  void set(size_t group, float value) {
+    values_[group].assign(values_[group].size(), value);
+    whole[group].assign(full(Shape{width, width}, value, DType::f32, &device_));
   }
 
   std::vector<Tensor> lent, whole;  // the same matrices
@@ -181,6 +188,40 @@ TEST_P(LentSegmentsTest, AnEvaluationBorrowsAsItGoes) {
   }
   expect_error<ValueError>([&] { (void)chain(input(), matrices.lent, {0}).to_vector<float>(); },
                            {"was looked at whose elements several ranks share"});
+}
+
+// A compiled function whose gradients are handed over asks for the same in the same order when it is replayed, and what
+// it gives follows what is lent.
+TEST_P(LentSegmentsTest, ReplaysAskAndGiveTheSame) {
+  Matrices matrices(5, device());
+  const auto gradients = [&](const Tensor& x, std::vector<Tensor>& w) {
+    const Tensor y = chain(x, w, {0, 1, 2, 3, 4});
+    std::vector<Tensor> all = gradients_of(y, w);
+    all.push_back(sum(y).detach());
+    return all;
+  };
+  std::vector<std::vector<float>> found;
+  const auto compiled = compile([&](const Tensor& x) { return gradients(x, matrices.lent); });
+  const auto take = [&](size_t place, const Tensor& gradient) {
+    EXPECT_EQ(place, found.size());
+    found.push_back(gradient.to_vector<float>());
+  };
+  const LenderScope scope(&matrices);
+  for (int call = 0; call < 6; ++call) {
+    const Tensor x = (input() * (1.0 + call)).detach();
+    if (call == 4) matrices.set(1, 0.25f);
+    found.clear(), matrices.asked.clear();
+    const HandOverScope taking(take);
+    const std::vector<float> last = compiled(x).back().template to_vector<float>();
+    found.push_back(last);
+    EXPECT_EQ(matrices.asked, (std::vector<size_t>{0, 1, 2, 3, 4, 3, 2, 1})) << call;
+    EXPECT_TRUE(matrices.out.empty()) << call;
+    const std::vector<Tensor> expected = gradients(x, matrices.whole);
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) expect_same(found[i], expected[i].to_vector<float>());
+  }
+  EXPECT_EQ(matrices.most, 2u);
+  if (device().caps().target != Target::none) EXPECT_EQ(compiled.stats().replayed, 4u) << compiled.stats().refusal;
 }
 
 // States that are written on the way: those who read before see the old values.
