@@ -37,6 +37,17 @@ Local local_numbers(const Tensor& numbers, double count, const AxisNames& axes) 
   return {where(here, number, 0), here};
 }
 
+// Rows of the table that the rank has, zeros in the place of others.
+Tensor own_rows_of(const Tensor& indices, const Tensor& part, const AxisNames& axes) {
+  const auto own_rows = static_cast<double>(part.dim(0));
+  const double rows = own_rows * static_cast<double>(distributed::axis_size(axes));
+  // As embedding(): from the end once, then into range (docs/numbers.md).
+  const Tensor number = clamp(where(indices < 0, indices + rows, indices), 0, rows - 1);
+  const Local own = local_numbers(number, own_rows, axes);
+  const Tensor found = embedding(part, own.number);
+  return where(unsqueeze(own.here, -1), found, 0);
+}
+
 }  // namespace
 
 ColumnParallelLinear::ColumnParallelLinear(const Tensor& whole, const Tensor& shift, const AxisNames& axes)
@@ -78,13 +89,13 @@ Tensor VocabParallelEmbedding::forward(const Tensor& indices) {
 
 Tensor vocab_parallel_embedding(const Tensor& indices, const Tensor& part, const AxisNames& axes, Caller caller) {
   const CallerScope scope(caller);
-  const auto own_rows = static_cast<double>(part.dim(0));
-  const double rows = own_rows * static_cast<double>(distributed::axis_size(axes));
-  // As embedding(): from the end once, then into range (docs/numbers.md).
-  const Tensor number = clamp(where(indices < 0, indices + rows, indices), 0, rows - 1);
-  const Local own = local_numbers(number, own_rows, axes);
-  const Tensor found = embedding(part, own.number);
-  return distributed::psum(where(unsqueeze(own.here, -1), found, 0), axes);
+  return distributed::psum(own_rows_of(indices, part, axes), axes);
+}
+
+Tensor vocab_parallel_embedding_in_parts(const Tensor& indices, const Tensor& part, const AxisNames& axes,
+                                         Caller caller) {
+  const CallerScope scope(caller);
+  return distributed::reduce_scatter(own_rows_of(indices, part, axes), axes, 0);
 }
 
 Tensor vocab_parallel_cross_entropy(const Tensor& logits, const Tensor& targets, const AxisNames& axes,

@@ -62,6 +62,11 @@ class VocabParallelEmbedding : public Module {
 Tensor vocab_parallel_embedding(const Tensor& indices, const Tensor& part, const distributed::AxisNames& axes,
                                 Caller caller = Caller::current());
 
+// The same for indices (n N, ...) of which each rank gets the rows of its N, by one reduce_scatter: (N, ..., width),
+// which varies. ShapeError where the ranks do not divide the indices.
+Tensor vocab_parallel_embedding_in_parts(const Tensor& indices, const Tensor& part, const distributed::AxisNames& axes,
+                                         Caller caller = Caller::current());
+
 // cross_entropy() of logits of which each rank has its classes: (N, classes / n), and targets (N) among all classes,
 // equal on the ranks. Sends the rows' maxima and sums, not the logits. Without target smoothing; f32, f64.
 Tensor vocab_parallel_cross_entropy(const Tensor& logits, const Tensor& targets, const distributed::AxisNames& axes,

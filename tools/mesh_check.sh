@@ -3,7 +3,8 @@
 # pipeline beside (p-1)/(m+p-1). Prints a line for each run; ends with 1 where losses differ by more than 1e-5 of
 # their size within 10 updates, or 1e-4 within all. Bubbles are measured, and mean something where each rank has a
 # processor to itself. Open MPI is needed.
-# Meshes with ep train a mixture of 8 experts with room for every token, beside one process that does.
+# Meshes with ep train a mixture of 8 experts with room for every token, beside one process that does; tp=2:sequence is
+# tp=2 with --sequence-parallel.
 #   tools/mesh_check.sh [STEPS [DEVICE [MESH...]]]      100 opencl:0 and all meshes; BUILD: the build folder
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -39,12 +40,13 @@ run() {  # MESH RANKS [SCHEDULE MICROBATCHES STAGES]
   local mesh=$1 ranks=$2 schedule=${3:-} microbatches=${4:-} stages=${5:-} name alone=alone options=() model=()
   [[ "$mesh" != *ep=* ]] || { alone=experts model=(--experts 8 --set model.capacity_factor=8); }
   [ -e "$folder/$alone.json" ] || train "$alone" 1 "${model[@]}"
-  name=${mesh//[=,]/-}$schedule
+  name=${mesh//[=,:]/-}$schedule
   [ -z "$schedule" ] || options=(--pipeline "$schedule" --microbatches "$microbatches")
-  train "$name" "$ranks" --mesh "$mesh" "${options[@]}" "${model[@]}"
+  [[ "$mesh" != *:sequence ]] || options+=(--sequence-parallel)
+  train "$name" "$ranks" --mesh "${mesh%:sequence}" "${options[@]}" "${model[@]}"
   local text
   text=$(differences "$name" "$alone") || failed=1
-  printf '%-18s %-12s %s' "$mesh" "$schedule" "$text"
+  printf '%-24s %-12s %s' "$mesh" "$schedule" "$text"
   [ -z "$schedule" ] || awk -v b="$(bubble "$name")" -v p="$stages" -v m="$microbatches" \
     'BEGIN { printf "; bubble %.3f, (p-1)/(m+p-1) is %.3f", b, (p - 1) / (m + p - 1) }'
   echo
@@ -53,11 +55,14 @@ wanted=" ${*:3} "
 asked() { [ "$wanted" = "  " ] || [[ "$wanted" == *" $1 "* ]]; }
 asked dp=2 && run dp=2 2
 asked tp=2 && run tp=2 2
+asked tp=2:sequence && run tp=2:sequence 2
 asked cp=2 && run cp=2 2
 if asked pp=2; then
   for schedule in gpipe 1f1b interleaved zb1p; do run pp=2 2 "$schedule" 8 2; done
 fi
 asked ep=4 && run ep=4 4
 asked dp=2,ep=2 && run dp=2,ep=2 4
-asked dp=2,tp=2,pp=2 && run dp=2,tp=2,pp=2 8 1f1b 4 2
+for mesh in dp=2,tp=2,pp=2 dp=2,tp=2,pp=2:sequence; do
+  asked "$mesh" && run "$mesh" 8 1f1b 4 2
+done
 exit $failed

@@ -136,7 +136,21 @@ void add_plan_mesh_options(CLI::App& command, PlanMeshOptions& o) {
   command.add_option("--schedule", o.schedule, "Of the pipeline: gpipe, 1f1b, interleaved or zb1p")
       ->capture_default_str();
   command.add_option("--chunks", o.chunks, "Of layers on each stage of an interleaved pipeline (2)");
+  command.add_flag("--sequence-parallel", o.sequence_parallel,
+                   "Ranks along tp share out the positions of what lies between layers in parts");
   command.add_flag("--no-overlap", o.no_overlap, "Gradients are sent behind the backward pass, not beside it");
+}
+
+// A transformer's configuration may say so by itself.
+void share_positions_out(const PlanMeshOptions& o, PlannedModel& model) {
+  if (!o.sequence_parallel) return;
+  if (model.layers.heads == 0)
+    throw ValueError(fmt::format("[plan] --sequence-parallel is of transformers; {} is none", model.layers.name));
+  const std::vector<MeshAxis> axes = o.search != 0 ? std::vector<MeshAxis>() : parse_mesh(o.mesh).axes();
+  const auto splits = [](const MeshAxis& axis) { return axis.name == "tp" && axis.size > 1; };
+  if (o.search == 0 && std::none_of(axes.begin(), axes.end(), splits))
+    throw ValueError(fmt::format("[plan] {}: --sequence-parallel: there are no ranks along tp", o.mesh));
+  model.layers.splits_rows_between = true;
 }
 
 void check_plan_mesh(const CLI::App& command, const PlanMeshOptions& o) {
@@ -144,8 +158,8 @@ void check_plan_mesh(const CLI::App& command, const PlanMeshOptions& o) {
   for (const char* of_device : {"--measure", "--memory-budget"})
     if (o.asked() && command.count(of_device) > 0)
       throw ValueError(fmt::format("[plan] {} is of one device; it has no meaning for a mesh", of_device));
-  for (const char* of_mesh :
-       {"--link", "--batch", "--microbatches", "--sharding", "--schedule", "--chunks", "--no-overlap"})
+  for (const char* of_mesh : {"--link", "--batch", "--microbatches", "--sharding", "--schedule", "--chunks",
+                              "--no-overlap", "--sequence-parallel"})
     if (!o.asked() && command.count(of_mesh) > 0)
       throw ValueError(fmt::format("[plan] {} needs --mesh or --search", of_mesh));
   for (const auto& [flag, value] : {std::pair{"--batch", o.batch},
@@ -158,7 +172,8 @@ void check_plan_mesh(const CLI::App& command, const PlanMeshOptions& o) {
 
 void plan_mesh(const std::string& name, const PlanMeshOptions& o) {
   const Cluster cluster = read_cluster(o.link.empty() ? default_link : o.link);
-  const PlannedModel model = read_planned_model(name);
+  PlannedModel model = read_planned_model(name);
+  share_positions_out(o, model);
   const ForecastOptions options = options_of(o, model);
   if (o.search != 0) {
     const std::vector<MeshForecast> found = search_meshes(model.layers, cluster, options, o.search);

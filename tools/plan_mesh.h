@@ -11,7 +11,7 @@ namespace heddle::tools {
 struct PlanMeshOptions {
   std::string mesh, link, device, sharding = "none", schedule = "1f1b";
   int64_t batch = 0, microbatches = 0, chunks = 0, search = 0;
-  bool no_overlap = false, json = false;
+  bool no_overlap = false, sequence_parallel = false, json = false;
 
   bool asked() const { return !mesh.empty() || search != 0; }
 };

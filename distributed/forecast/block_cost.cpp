@@ -20,7 +20,7 @@ class LayerCost {
     cost.forward += products(layer_.flops) + traffic + sums(layer_.reduced) + exchanges(1, 0);
     cost.input_gradient += products(inputs) + 2 * traffic + sums(layer_.backward_reduced) + exchanges(1, 1);
     cost.weight_gradient += products(layer_.weight_flops);
-    cost.kept += layer_.kept * part_ / divisor();
+    cost.kept += layer_.kept * part_ / divisor() + gathered() * (1 - 1 / tp_);
   }
 
   double forward_bytes() const { return sum_bytes(layer_.reduced) + exchange_bytes(); }
@@ -30,6 +30,9 @@ class LayerCost {
     const auto whole = static_cast<double>(layer_.whole_parameters);
     const auto all = static_cast<double>(layer_.parameters + (in_pipeline ? layer_.tied_parameters : 0));
     return layer_.split == Split::none ? all : whole + (all - whole) / tp_;
+  }
+  double shared() const {
+    return static_cast<double>(layer_.split == Split::none ? layer_.parameters : layer_.whole_parameters);
   }
 
  private:
@@ -55,6 +58,9 @@ class LayerCost {
            seconds_of(Move::all_gather, whole, share_.tp, share_.tp_level);
   }
   double sum_bytes(double bytes) const { return bytes_of(Move::all_reduce, bytes * part_, share_.tp); }
+
+  // Inputs of columns under sequence parallelism, of which the layer in front counts this rank's part.
+  double gathered() const { return step_.splits_rows_between ? layer_.backward_reduced * part_ : 0; }
 
   double exchanged() const { return layer_.exchanged * examples_ / tp_; }
   double exchanges(int gathers, int scatters) const {
@@ -85,6 +91,7 @@ BlockCost cost_of(const StepLayers& step, const Block& block, const RankShare& s
     each.add_to(cost);
     cost.bytes_sent += each.forward_bytes() * (block.recomputes ? 2 : 1) + each.backward_bytes();
     cost.elements += each.elements(in_pipeline);
+    if (step.splits_rows_between && share.tp > 1) cost.shared += each.shared();
   }
   if (block.recomputes) {
     cost.input_gradient += cost.forward;

@@ -2,9 +2,9 @@
 //
 // Purpose: seconds of the three passes, bytes sent, bytes kept. Tensor parallelism sums results of rows forward and
 // gradients of columns' inputs backward (Shoeybi et al. 2019, figure 3), as reduce-scatter and all-gather under
-// sequence parallelism (Korthikanti et al. 2022, section 4.2.2), and nothing runs beside these sums; context
-// parallelism gathers keys and values (Dubey et al. 2024, arXiv 2407.21783, section 3.3.2), and scatters the sums of
-// their gradients. Thread safety: pure.
+// sequence parallelism (Korthikanti et al. 2022, section 4.2.2; what was gathered is kept, and not gathered again as it
+// is there), and nothing runs beside these sums; context parallelism gathers keys and values (Dubey et al. 2024, arXiv
+// 2407.21783, section 3.3.2), and scatters the sums of their gradients. Thread safety: pure.
 #pragma once
 
 #include "heddle/distributed/forecast/layers.h"
@@ -25,6 +25,7 @@ struct BlockCost {
   double kept = 0;                                              // bytes from forward to backward
   double working = 0;   // bytes more while a recomputed block is in its backward pass
   double elements = 0;  // of parameters
+  double shared = 0;    // of those, what every rank of tp has, whose gradients they sum under sequence parallelism
 };
 
 BlockCost cost_of(const StepLayers& step, const Block& block, const RankShare& share, const Machine& machine,

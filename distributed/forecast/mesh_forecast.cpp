@@ -18,6 +18,7 @@ struct Chunk {
   size_t first = 0, last = 0;  // blocks
   ChunkCost cost = {};
   double elements = 0, largest = 0;  // of parameters: of all blocks, of one
+  double shared = 0;                 // of those, whose gradients ranks of tp sum
   double working = 0;                // bytes
   double bytes_sent = 0;             // of a microbatch
 };
@@ -69,6 +70,7 @@ class Forecaster {
       chunk.cost.kept += block.kept;
       chunk.bytes_sent += block.bytes_sent;
       chunk.elements += block.elements;
+      chunk.shared += block.shared;
       chunk.largest = std::max(chunk.largest, block.elements);
       chunk.working = std::max(chunk.working, block.working);
     }
@@ -129,10 +131,18 @@ class Forecaster {
     return elements;
   }
 
+  // Of gradients that ranks of tp sum once a step.
+  double shared_bytes(size_t stage) const {
+    double elements = 0;
+    for (const Chunk& chunk : chunks_[stage]) elements += chunk.shared;
+    return elements * step_.gradient_bytes;
+  }
+
   double end_of(size_t stage) const {
     const double elements = elements_of(stage);
     double end = run_.stages[stage].end;
     if (!shards(Sharding::zero3)) end = std::max(end, sums_end(buckets_of(stage), options_.sharding, share_.sharers));
+    end += seconds_of(Move::all_reduce, shared_bytes(stage), share_.tp, share_.rank.tp_level);
     const double moved =
         owned(elements, Sharding::zero1) * (2 * step_.state_bytes + step_.gradient_bytes + 2 * step_.parameter_bytes);
     end += traffic_seconds(cluster_.machine, moved);
@@ -171,6 +181,7 @@ class Forecaster {
                         .gradient_bytes = step_.gradient_bytes,
                         .microbatches = share_.microbatches};
     rank.bytes_per_step += sync_bytes(work, options_.sharding, share_.sharers);
+    rank.bytes_per_step += bytes_of(Move::all_reduce, shared_bytes(stage), share_.tp);
     return rank;
   }
 

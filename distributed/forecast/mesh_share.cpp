@@ -53,6 +53,9 @@ void check_model(const StepLayers& step, const MeshShare& s, int64_t chunks) {
   if (s.cp > 1 && step.sequence % s.cp != 0)
     throw ValueError(
         fmt::format("[plan] {}: cp={} does not divide the {} positions of {}", mesh, s.cp, step.sequence, step.name));
+  if (step.splits_rows_between && s.tp > 1 && step.sequence % (s.tp * s.cp) != 0)
+    throw ValueError(fmt::format("[plan] {}: sequence parallelism: {} ranks do not divide the {} positions of {}", mesh,
+                                 s.tp * s.cp, step.sequence, step.name));
   const auto blocks = static_cast<int64_t>(step.blocks.size());
   if (chunks < 1) throw ValueError(fmt::format("[plan] --chunks is {}; it must be at least 1", chunks));
   if (s.pp > blocks || chunks > blocks / s.pp)

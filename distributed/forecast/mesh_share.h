@@ -1,8 +1,8 @@
 // MeshShare: how a mesh divides a step, checked.
 //
 // Errors: ValueError, one line, for an axis other than dp, tp, pp and cp, an axis or a mesh that is too large, tp that
-// does not divide the heads, cp that does not divide the positions, pp that needs more blocks than there are, and
-// batches and microbatches that do not come out even. Thread safety: pure.
+// does not divide the heads, cp, and tp under sequence parallelism, that do not divide the positions, pp that needs
+// more blocks than there are, and batches and microbatches that do not come out even. Thread safety: pure.
 #pragma once
 
 #include "heddle/distributed/forecast/block_cost.h"

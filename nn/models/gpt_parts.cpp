@@ -6,6 +6,7 @@
 #include "heddle/core/base/hash.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/nn/losses.h"
+#include "heddle/core/graph/autocast.h"
 #include "heddle/distributed/collectives.h"
 #include "heddle/nn/context_parallel.h"
 #include "heddle/nn/models/gpt_mixture.h"
@@ -46,7 +47,31 @@ LayerNorm norm_over(const Callable<Tensor(const std::string&)>& part, const std:
   LayerNorm norm(weight.shape(), {.device = weight.device()});
   norm.to(weight.dtype());
   norm.load_state_dict({{"weight", weight}, {"bias", part(name + ".bias")}});
+  eval({norm.weight, norm.bias});  // values, which can be given a type
   return norm;
+}
+
+// Rows (N, ...) as those that the rank has along "tp".
+Tensor own_rows(const Tensor& rows, const CutPlace& at) {
+  if (rows.dim(0) % at.ranks != 0)
+    throw ShapeError(
+        fmt::format("[GptParts] {} ranks along tp do not divide the {} positions of a batch", at.ranks, rows.dim(0)));
+  const int64_t size = rows.dim(0) / at.ranks;
+  return slice(rows, 0, {.start = at.place * size, .stop = (at.place + 1) * size});
+}
+
+// (B, T, ...) as (B T, ...).
+Tensor as_rows(const Tensor& x) { return reshape(x, x.shape().without(0).with(0, x.dim(0) * x.dim(1))); }
+
+// dropout() of the rank's rows x (N / ranks, C): all draw the mask of all rows.
+Tensor own_dropout(const Tensor& x, const CutPlace& at, double p) {
+  const Tensor mask = heddle::dropout(ones(x.shape().with(0, x.dim(0) * at.ranks), x.dtype(), &x.device()), p, true);
+  return x * own_rows(mask, at);
+}
+
+// The rows of all ranks, in the dtype in which products take them: as many bytes as sums behind products are.
+Tensor all_rows(const Tensor& x) {
+  return distributed::all_gather(x.to(autocast_dtype(Autocast::low, x.dtype())), tensor_axis, 0);
 }
 
 // A module that only names the parts.
@@ -72,6 +97,7 @@ GptBlockParts::GptBlockParts(const GptOptions& o, const GptPlace& place,
     : Module("GptBlockParts"),
       tensor_(place.tensor),
       positions_(place.positions),
+      sequence_parallel_(place.sequence_parallel),
       heads_(o.heads / place.tensor.ranks),
       dropout_(o.dropout),
       tanh_gelu_(o.tanh_gelu),
@@ -96,10 +122,30 @@ GptBlockParts::GptBlockParts(const GptOptions& o, const GptPlace& place,
 
 const Tensor& GptBlockParts::typed(const Tensor& part) const { return typed_part(part, tensor_.ranks > 1); }
 
+// Each rank has the gradients of its own positions, so what all share varies as well.
+const Tensor& GptBlockParts::shared(const Tensor& whole) const { return typed_part(whole, sequence_parallel_); }
+
+Tensor GptBlockParts::normed(LayerNorm& norm, const Tensor& x) const {
+  (void)shared(norm.weight);
+  (void)shared(norm.bias);
+  return norm(x);
+}
+
+Tensor GptBlockParts::whole(const Tensor& x) const {
+  return sequence_parallel_ ? reshape(all_rows(x), {-1, length_, x.dim(-1)}) : x;
+}
+
 // The product is the sum over the ranks' columns; the bias stands behind it.
 Tensor GptBlockParts::row_product(const Tensor& x, const Linear& layer) const {
   if (tensor_.ranks == 1) return linear(x, layer.weight, layer.bias);
-  return distributed::psum(linear(x, typed(layer.weight), {}), tensor_axis) + layer.bias;
+  const Tensor part = linear(x, typed(layer.weight), {});
+  if (!sequence_parallel_) return distributed::psum(part, tensor_axis) + layer.bias;
+  return distributed::reduce_scatter(as_rows(part), tensor_axis, 0) + shared(layer.bias);
+}
+
+Tensor GptBlockParts::dropped(const Tensor& x) const {
+  if (!sequence_parallel_ || dropout_ == 0 || !training()) return heddle::dropout(x, dropout_, training());
+  return own_dropout(x, tensor_, dropout_);
 }
 
 // The mask of a kernel counts from the rank's own first head: each rank has chance of its own, and the process's goes
@@ -119,20 +165,20 @@ Tensor GptBlockParts::attend(const Tensor& queries, const Tensor& keys, const Te
 }
 
 Tensor GptBlockParts::attended(const Tensor& x) {
-  const Tensor joined = linear(ln_1_(x), typed(c_attn_->weight), typed(c_attn_->bias));
+  const Tensor joined = linear(whole(normed(ln_1_, x)), typed(c_attn_->weight), typed(c_attn_->bias));
   const auto [queries, keys, values] = split_heads(joined, heads_);
   return row_product(attend(queries, keys, values), *attn_proj_);
 }
 
 Tensor GptBlockParts::grown(const Tensor& x) {
   if (mixture_) return (*mixture_)(ln_2_(x));
-  const Tensor inner = linear(ln_2_(x), typed(c_fc_->weight), typed(c_fc_->bias));
+  const Tensor inner = linear(whole(normed(ln_2_, x)), typed(c_fc_->weight), typed(c_fc_->bias));
   return row_product(tanh_gelu_ ? gelu_tanh(inner) : gelu(inner), *mlp_proj_);
 }
 
 Tensor GptBlockParts::forward(const Tensor& x) {
-  const Tensor middle = x + heddle::dropout(attended(x), dropout_, training());
-  return middle + heddle::dropout(grown(middle), dropout_, training());
+  const Tensor middle = x + dropped(attended(x));
+  return middle + dropped(grown(middle));
 }
 
 GptParts::GptParts(const Gpt& whole, GptPlace place)
@@ -140,6 +186,7 @@ GptParts::GptParts(const Gpt& whole, GptPlace place)
       options_(checked(whole.options(), place)),
       place_(std::move(place)),
       ln_f_(options_.width, {.device = whole.parameters().front().device()}) {
+  place_.sequence_parallel = place_.sequence_parallel && place_.tensor.ranks > 1;
   std::map<std::string, Tensor> values;
   for (const auto& [name, value] : whole.named_parameters()) values.emplace(name, value);
   const auto part = [&](const std::string& name) {
@@ -171,7 +218,22 @@ ParameterCut GptParts::cut_of(const std::string& name) const {
   return name.ends_with("mlp.up") || name.ends_with("mlp.down") ? ParameterCut{.axis = 0} : ParameterCut{};
 }
 
-const Tensor& GptParts::typed_table() { return typed_part(wte_, place_.vocabulary_in_parts); }
+const Tensor& GptParts::typed_table() {
+  return typed_part(wte_, place_.vocabulary_in_parts || place_.sequence_parallel);
+}
+
+std::vector<std::string> GptPlace::axes_between_layers() const {
+  std::vector<std::string> axes;
+  if (positions.ranks > 1) axes.emplace_back(position_axis);
+  if (sequence_parallel) axes.emplace_back(tensor_axis);
+  return axes;
+}
+
+Shape GptParts::between_layers(const Shape& tokens) const {
+  const int64_t length = tokens[1] / place_.positions.ranks;
+  if (!place_.sequence_parallel) return {tokens[0], length, options_.width};
+  return {tokens[0] * length / place_.tensor.ranks, options_.width};
+}
 
 // Tokens (B, T) as the rank's positions, which vary; so do the sequences of ranks with other ones.
 Tensor GptParts::own_positions(const Tensor& tokens) const {
@@ -184,44 +246,66 @@ Tensor GptParts::own_positions(const Tensor& tokens) const {
   return slice(distributed::pvary(tokens, position_axis), 1, {.start = place * size, .stop = (place + 1) * size});
 }
 
+// Rows of the token table for tokens (B, T), or for the rank's of them where those along "tp" share them out.
+Tensor GptParts::embedded(const Tensor& tokens) {
+  const bool shared_out = place_.sequence_parallel;
+  if (!place_.vocabulary_in_parts)
+    return embedding(typed_table(), shared_out ? own_rows(as_rows(tokens), place_.tensor) : tokens);
+  return shared_out ? vocab_parallel_embedding_in_parts(as_rows(tokens), typed_table(), tensor_axis)
+                    : vocab_parallel_embedding(tokens, typed_table(), tensor_axis);
+}
+
 Tensor GptParts::embed(const Tensor& tokens) {
   if (tokens.rank() != 2 || tokens.dim(1) > options_.context)
     throw ShapeError(fmt::format("[GptParts] tokens are {}; expected (batch, length) with a length of at most {}",
                                  tokens.shape().str(), options_.context));
-  const Tensor own = own_positions(tokens);
-  const Tensor rows =
-      place_.vocabulary_in_parts ? vocab_parallel_embedding(own, typed_table(), tensor_axis) : embedding(wte_, own);
+  const Tensor own = own_positions(tokens), rows = embedded(own);
+  const Tensor& whole = typed_part(wpe_, place_.sequence_parallel);
   // Before it is cut the table varies: rows of other positions have their gradients on other ranks.
-  const Tensor table = place_.positions.ranks > 1 ? distributed::pvary(wpe_, position_axis) : wpe_;
+  const Tensor table = place_.positions.ranks > 1 ? distributed::pvary(whole, position_axis) : whole;
   const int64_t first = place_.positions.place * own.dim(1);
-  const Tensor x = rows + slice(table, 0, {.start = first, .stop = first + own.dim(1)});
-  return heddle::dropout(cast(x, promote(x.dtype(), DType::f32)), options_.dropout, training());
+  Tensor places = slice(table, 0, {.start = first, .stop = first + own.dim(1)});
+  if (place_.sequence_parallel)
+    places = own_rows(as_rows(expand(places, {own.dim(0), own.dim(1), options_.width})), place_.tensor);
+  const Tensor x = rows + places, wide = cast(x, promote(x.dtype(), DType::f32));
+  if (!place_.sequence_parallel || options_.dropout == 0 || !training())
+    return heddle::dropout(wide, options_.dropout, training());
+  return own_dropout(wide, place_.tensor, options_.dropout);
 }
 
-Tensor GptParts::run(const Tensor& x, const BlockRange& blocks) {
+Tensor GptParts::run(const Tensor& x, const BlockRange& blocks, int64_t length) {
   Tensor y = x;
-  for (int64_t i = blocks.first; i < blocks.second; ++i) y = blocks_.at(i)(y);
+  for (int64_t i = blocks.first; i < blocks.second; ++i)
+    y = blocks_.at(i).of_length(length / place_.positions.ranks)(y);
   return y;
 }
 
 Tensor GptParts::loss(const Tensor& x, const Tensor& targets, double smoothing) {
-  const Tensor logits = matmul(ln_f_(x), transpose(typed_table()));
-  const Tensor rows = reshape(logits, {-1, logits.dim(2)}), classes = flatten(own_positions(targets));
-  Tensor loss;
-  if (place_.vocabulary_in_parts) {
-    if (smoothing > 0) throw ValueError("[GptParts] smoothed targets of a vocabulary in parts do not exist yet");
-    loss = vocab_parallel_cross_entropy(rows, classes, tensor_axis);
-  } else {
-    CrossEntropyOptions options;
-    options.label_smoothing = smoothing;
-    loss = smoothing > 0 ? cross_entropy(rows, classes, options) : cross_entropy(rows, classes);
+  if (place_.vocabulary_in_parts && smoothing > 0)
+    throw ValueError("[GptParts] smoothed targets of a vocabulary in parts do not exist yet");
+  (void)typed_part(ln_f_.weight, place_.sequence_parallel);
+  (void)typed_part(ln_f_.bias, place_.sequence_parallel);
+  Tensor last = ln_f_(x), classes = flatten(own_positions(targets));
+  std::vector<std::string> axes = place_.batch_axes;
+  if (place_.positions.ranks > 1) axes.emplace_back(position_axis);
+  if (place_.sequence_parallel && place_.vocabulary_in_parts) {
+    last = all_rows(last);
+  } else if (place_.sequence_parallel) {
+    classes = own_rows(classes, place_.tensor);
+    axes.emplace_back(tensor_axis);
   }
-  if (!place_.batch_axes.empty()) return distributed::pmean(loss, place_.batch_axes);
-  return place_.positions.ranks > 1 ? distributed::pmean(loss, position_axis) : loss;
+  const Tensor logits = matmul(last, transpose(typed_table()));
+  const Tensor rows = reshape(logits, {-1, logits.dim(-1)});
+  CrossEntropyOptions options;
+  options.label_smoothing = smoothing;
+  const Tensor loss = place_.vocabulary_in_parts ? vocab_parallel_cross_entropy(rows, classes, tensor_axis)
+                      : smoothing > 0            ? cross_entropy(rows, classes, options)
+                                                 : cross_entropy(rows, classes);
+  return axes.empty() ? loss : distributed::pmean(loss, axes);
 }
 
 Tensor GptParts::whole_loss(const Tensor& tokens, const Tensor& targets, double smoothing) {
-  return loss(run(embed(tokens), {0, options_.layers}), targets, smoothing);
+  return loss(run(embed(tokens), {0, options_.layers}, tokens.dim(1)), targets, smoothing);
 }
 
 }  // namespace heddle::nn

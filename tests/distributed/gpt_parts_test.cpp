@@ -34,6 +34,7 @@ struct Form {
   int64_t vocabulary = 12;
   std::string pipeline = "1f1b";
   int64_t microbatches = 0;
+  bool sequence_parallel = false;
 };
 
 class GptInParts : public distributed::test::ValuesTest {
@@ -80,6 +81,7 @@ class GptInParts : public distributed::test::ValuesTest {
     for (double& value : sum) value /= parted.data().size();
     const Shape shape{static_cast<int64_t>(sum.size())};
     parted.data().all_reduce(sum.data(), DType::f64, shape).wait();
+    if (parted.is_of_own_positions(n)) parted.tensor().all_reduce(sum.data(), DType::f64, shape).wait();
     if (parted.is_tied(n)) parted.tied().all_reduce(sum.data(), DType::f64, shape).wait();
     return sum;
   }
@@ -104,6 +106,7 @@ class GptInParts : public distributed::test::ValuesTest {
     config.training.batch = rows;
     config.training.pipeline = form.pipeline;
     config.training.microbatches = form.microbatches;
+    config.training.sequence_parallel = form.sequence_parallel;
     distributed::test::all_ranks(form.ranks, [&](World& world) {
       Replicas replicas(world, form.mesh);
       PartedModel parted(gpt, config, replicas, device());
@@ -138,6 +141,21 @@ class GptInParts : public distributed::test::ValuesTest {
 TEST_P(GptInParts, HeadsAndWidths) {
   expect_whole({.mesh = "tp=2", .ranks = 2});
   expect_whole({.mesh = "tp=2", .ranks = 2, .vocabulary = 13});  // which two do not divide
+}
+
+TEST_P(GptInParts, PositionsBetweenLayers) {
+  expect_whole({.mesh = "tp=2", .ranks = 2, .sequence_parallel = true});
+  expect_whole({.mesh = "tp=2", .ranks = 2, .vocabulary = 13, .sequence_parallel = true});
+  if (!exact()) return;
+  expect_whole({.mesh = "dp=2,tp=2", .ranks = 4, .vocabulary = 13, .sequence_parallel = true});
+  expect_whole({.mesh = "cp=2,tp=2", .ranks = 4, .sequence_parallel = true});
+  for (const char* schedule : {"1f1b", "zb1p"})
+    expect_whole({.mesh = "pp=2,tp=2",
+                  .ranks = 4,
+                  .vocabulary = 13,
+                  .pipeline = schedule,
+                  .microbatches = 2,
+                  .sequence_parallel = true});
 }
 
 TEST_P(GptInParts, Positions) { expect_whole({.mesh = "cp=2", .ranks = 2}); }

@@ -108,6 +108,7 @@ class ModelParallel : public testing::Test {
   void expect_as_alone(const Config& c, const Run& how, double relative = 1e-5) {
     Config one = c;
     one.training.microbatches = 0;
+    one.training.sequence_parallel = false;
     const Ran alone = run(one, {}).front();
     const std::vector<Ran> ran = run(c, how);
     for (const Ran& rank : ran) {
@@ -142,6 +143,20 @@ TEST_F(ModelParallel, HeadsAndWidthsTrainAsOneProcess) {
   c.training.accumulate = 2;
   c.training.label_smoothing = 0.1;
   expect_as_alone(c, {.mesh = "dp=2,tp=2", .ranks = 4});
+}
+
+// Masks are those of ranks that have all positions, whose attention's are each rank's own.
+TEST_F(ModelParallel, PositionsBetweenLayersTrainAsOneProcess) {
+  Config c = config();
+  c.training.sequence_parallel = true;
+  expect_as_alone(c, {.mesh = "tp=2", .ranks = 2});
+  c.training.microbatches = 2;
+  expect_as_alone(c, {.mesh = "dp=2,tp=2,pp=2", .ranks = 8});
+  c.training.microbatches = 0;
+  c.model["dropout"] = Number{0.2};
+  const std::vector<Ran> parts = run(c, {.mesh = "tp=2", .ranks = 2});
+  c.training.sequence_parallel = false;
+  expect_near(parts.front().losses, run(c, {.mesh = "tp=2", .ranks = 2}).front().losses, 1e-5);
 }
 
 TEST_F(ModelParallel, PositionsTrainAsOneProcess) { expect_as_alone(config(), {.mesh = "cp=2", .ranks = 2}); }
@@ -222,6 +237,19 @@ TEST_F(ModelParallel, AnyMeshGoesOnFromAnother) {
   expect_near(last.losses, {through.losses.begin() + 6, through.losses.end()}, 1e-5);
 }
 
+// What ranks with positions of their own share is once in the file, which one process goes on from.
+TEST_F(ModelParallel, OneProcessGoesOnFromPositionsInParts) {
+  Config c = config(6);
+  const Ran through = run(c, {}).front();
+  c.training.limit_steps = 4;
+  c.training.sequence_parallel = true;
+  const std::string path = folder_ / "run";
+  (void)run(c, {.mesh = "tp=2", .ranks = 2, .folder = path});
+  c.training.limit_steps = 0;
+  const Ran last = run(c, {.folder = path, .resume = true}).front();
+  expect_near(last.losses, {through.losses.begin() + 4, through.losses.end()}, 1e-5);
+}
+
 // Nothing is lost on the way: who goes on for no step writes what it has read.
 TEST_F(ModelParallel, FilesHoldTheSameBits) {
   Config c = config(4);
@@ -286,6 +314,13 @@ TEST_F(ModelParallel, WhatDoesNotGoTogetherIsRefused) {
   c.training.microbatches = 2;
   EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
             "[mesh] --microbatches 2: there are no stages; --mesh pp=2 makes two");
+  c = config();
+  c.set("training.sequence_parallel", "true");
+  EXPECT_EQ(refusal(c, {.mesh = "pp=2", .ranks = 2}),
+            "[mesh] --sequence-parallel: there are no ranks along tp; --mesh tp=2 makes two");
+  c.model["context"] = Integer{9};
+  EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
+            "[mesh] tp=2: --sequence-parallel: 2 ranks along tp do not divide 9 positions");
   c = config();
   c.optimizer.name = "muon";
   EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),

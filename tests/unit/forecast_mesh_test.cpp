@@ -118,7 +118,8 @@ TEST(ForecastTransformer, KeptBytesOfABlock) {
   };
   EXPECT_DOUBLE_EQ(kept(true, false, false, 1), s * h * (34 + 5 * a * s / h));
   EXPECT_DOUBLE_EQ(kept(true, false, false, 4), s * h * (10 + 24.0 / 4 + 5 * a * s / h / 4));
-  EXPECT_DOUBLE_EQ(kept(true, false, true, 4), s * h / 4 * (34 + 5 * a * s / h));
+  // The inputs of the columns are kept as they were gathered, where the paper gathers them again.
+  EXPECT_DOUBLE_EQ(kept(true, false, true, 4), s * h / 4 * (34 + 5 * a * s / h) + 3.0 / 4 * 2 * 2 * s * h);
   EXPECT_DOUBLE_EQ(kept(false, false, false, 1), s * h * 34 + 4 * a * s);  // tiled: a sum for each row of scores
   EXPECT_DOUBLE_EQ(kept(true, true, false, 4), 2 * s * h);
 }

@@ -34,6 +34,11 @@ void check_sizes(const Config& c, const Replicas& replicas, const nn::GptOptions
   if (positions > 1 && model.dropout > 0)
     refuse(replicas, fmt::format("attention over positions in parts has no dropout, and --set model.dropout is {}",
                                  model.dropout));
+  if (c.training.sequence_parallel) {
+    if (model.context % (positions * tensor) != 0)
+      refuse(replicas, fmt::format("--sequence-parallel: {} ranks along tp{} do not divide {} positions",
+                                   positions * tensor, positions > 1 ? " and cp" : "", model.context));
+  }
   check_experts(c, replicas, model.experts);
   (void)stages_of(c, replicas.along("pp"), model.layers);
 }
@@ -64,9 +69,12 @@ void check_mesh(const Config& c, const Replicas& replicas, const nn::GptOptions&
   check_options(c, replicas);
 }
 
-void check_stage_options(const Config& c, const Replicas* replicas) {
-  if (replicas != nullptr && replicas->along("pp").ranks > 1) return;
+void check_axis_options(const Config& c, const Replicas* replicas) {
   const auto given = [&](const char* key) { return c.given().contains(key); };
+  if (c.training.sequence_parallel && given("training.sequence_parallel") &&
+      (replicas == nullptr || replicas->along("tp").ranks == 1))
+    throw ValueError("[mesh] --sequence-parallel: there are no ranks along tp; --mesh tp=2 makes two");
+  if (replicas != nullptr && replicas->along("pp").ranks > 1) return;
   if (c.training.microbatches > 0)
     throw ValueError(
         fmt::format("[mesh] --microbatches {}: there are no stages; --mesh pp=2 makes two", c.training.microbatches));

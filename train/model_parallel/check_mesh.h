@@ -11,7 +11,7 @@ namespace heddle::train {
 
 // Sizes that the ranks do not divide, and options that do not go with parts of a model.
 void check_mesh(const Config& config, const Replicas& replicas, const nn::GptOptions& model);
-// Options of stages where the mesh has none. `replicas` may be null.
-void check_stage_options(const Config& config, const Replicas* replicas);
+// Options of axes that the mesh has not. `replicas` may be null.
+void check_axis_options(const Config& config, const Replicas* replicas);
 
 }  // namespace heddle::train

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -27,6 +28,7 @@ Wishes MeshStep::submit(const std::vector<Tensor>& batch, const Wishes& mine, co
   std::vector<float> list = gradients_of(batch);
   if (meanwhile) meanwhile();
   add_over_data(list);
+  add_over_positions(list);
   add_tied(list);
   list.push_back(takes_norm_ ? static_cast<float>(norm_of(list)) : 0.0f);
   const Wishes all = agree(mine);
@@ -77,6 +79,26 @@ void MeshStep::add_over_data(std::vector<float>& list) {
   for (float& value : list) value *= static_cast<float>(weight_);
   const Shape shape{static_cast<int64_t>(list.size())};
   model_.replicas().wait(model_.data().all_reduce(list.data(), DType::f32, shape));
+}
+
+// Of what ranks along tp share each has the gradients of its own positions.
+void MeshStep::add_over_positions(std::vector<float>& list) {
+  std::vector<float> shared;
+  for (const Place& place : places_) {
+    const auto first = list.begin() + static_cast<std::ptrdiff_t>(place.begin);
+    if (model_.is_of_own_positions(place.parameter))
+      shared.insert(shared.end(), first, first + static_cast<std::ptrdiff_t>(place.count));
+  }
+  if (shared.empty()) return;
+  const Shape shape{static_cast<int64_t>(shared.size())};
+  model_.replicas().wait(model_.tensor().all_reduce(shared.data(), DType::f32, shape));
+  auto next = shared.begin();
+  for (const Place& place : places_) {
+    if (!model_.is_of_own_positions(place.parameter)) continue;
+    const auto end = next + static_cast<std::ptrdiff_t>(place.count);
+    std::copy(next, end, list.begin() + static_cast<std::ptrdiff_t>(place.begin));
+    next = end;
+  }
 }
 
 // The token table is on two stages, each of which has a part of its gradient.

@@ -41,6 +41,7 @@ class MeshStep {
   std::vector<float> gradients_of(const std::vector<Tensor>& batch);
   Tensor packed(const std::vector<Tensor>& averages);
   void add_over_data(std::vector<float>& list);
+  void add_over_positions(std::vector<float>& list);
   void add_tied(std::vector<float>& list);
   double norm_of(const std::vector<float>& list);
   Wishes agree(const Wishes& mine);

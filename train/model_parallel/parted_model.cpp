@@ -34,6 +34,7 @@ nn::GptPlace place_in(const nn::GptOptions& o, const Config& c, const Replicas& 
       .experts = replicas.along("ep"),
       .batch_axes = axes_of_batches(replicas),
       .vocabulary_in_parts = tensor.ranks > 1 && o.vocabulary % tensor.ranks == 0 && c.training.label_smoothing == 0,
+      .sequence_parallel = c.training.sequence_parallel,
       .blocks = stages.own(),
       .embeds = stages.stage.place == 0,
       .projects = stages.is_last(last)};
@@ -81,6 +82,7 @@ PartedModel::PartedModel(const nn::Gpt& whole, const Config& c, Replicas& replic
       parts_(whole, place_in(options_, c, replicas, stages_)),
       links_(replicas.world(), replicas.grid()),
       model_(replicas.world().group(replicas.grid(), axes_but_data(replicas.grid()))),
+      tensor_(replicas.world().group(replicas.grid(), axis(replicas.grid(), "tp"))),
       data_(replicas.world().group(replicas.grid(), parts_.place().batch_axes.empty() ? axis(replicas.grid(), "dp")
                                                                                       : std::vector<std::string>())),
       stage_group_(replicas.world().group(replicas.grid(), axis(replicas.grid(), "pp"))),
@@ -110,9 +112,15 @@ Tensor PartedModel::loss(const std::vector<Tensor>& batch, double smoothing) {
 
 // ---- stages
 
+// What another stage sent varies as it did there.
+void PartedModel::set_type(const Tensor& x) const {
+  const std::vector<std::string> axes = parts_.place().axes_between_layers();
+  if (x.defined() && !axes.empty()) distributed::set_varying(x, axes);
+}
+
 Tensor PartedModel::forward(int64_t place, const Tensor& x, const std::vector<Tensor>& batch, double smoothing) {
   const Tensor begin = place == 0 ? parts_.embed(batch.at(0)) : x;
-  const Tensor end = parts_.run(begin, stages_.at(place));
+  const Tensor end = parts_.run(begin, stages_.at(place), batch.at(0).dim(1));
   return stages_.is_last(place) ? parts_.loss(end, batch.at(1), smoothing) : end;
 }
 
@@ -124,7 +132,7 @@ Tensor PartedModel::forward_in_training(int64_t chunk, const Tensor& x, int64_t 
   const GeneratorScope masks(chance);
   std::optional<AutocastScope> precision;
   if (low_) precision.emplace(*low_);
-  if (x.defined() && parts_.place().positions.ranks > 1) distributed::set_varying(x, "cp");
+  set_type(x);
   return forward(place, x, batches_.at(static_cast<size_t>(microbatch)), smoothing_);
 }
 
@@ -144,12 +152,8 @@ std::vector<Tensor> PartedModel::parameters_of(int64_t place) {
   return found;
 }
 
-Shape PartedModel::activations(const Shape& tokens) const {
-  return {tokens[0], tokens[1] / parts_.place().positions.ranks, options_.width};
-}
-
 Pipeline& PartedModel::pipeline_for(const std::vector<Tensor>& batch) {
-  const Shape shape = activations(batch.at(0).shape());
+  const Shape shape = parts_.between_layers(batch.at(0).shape());
   if (pipeline_ && pipeline_shape_ == shape) return *pipeline_;
   std::vector<PipelineChunk> chunks;
   for (int64_t chunk = 0; chunk < stages_.chunks; ++chunk) {
@@ -227,8 +231,8 @@ double PartedModel::evaluate_in_stages(const std::vector<Tensor>& batch) {
   double value = 0;
   for (int64_t place = 0; place < stages_.places(); ++place) {
     if (!stages_.is_own(place)) continue;
-    const Tensor x = place == 0 ? Tensor() : received(activations(batch.at(0).shape()), place - 1);
-    if (x.defined() && parts_.place().positions.ranks > 1) distributed::set_varying(x, "cp");
+    const Tensor x = place == 0 ? Tensor() : received(parts_.between_layers(batch.at(0).shape()), place - 1);
+    set_type(x);
     const Tensor y = forward(place, x, batch, 0);
     if (stages_.is_last(place))
       value = y.item();

@@ -5,7 +5,8 @@
 // cp, experts along ep; ranks along dp have the same parts. Each rank's parameters are leaves that an optimizer takes
 // as they are. Gradients are those of the rank's part of the batch: sums over tp, cp and ep, and beside ep over dp,
 // follow from the types of values (core/graph/mesh_scope.h), those over pp from the pipeline, others over dp are the
-// caller's (mesh_step.h).
+// caller's (mesh_step.h), and so are those over tp of what ranks with positions of their own share: once an update, in
+// one call, however many microbatches there are.
 // Invariants: every rank of the mesh makes the same calls; values are the whole model's up to rounding. Errors:
 // ValueError for a mesh that the model's sizes do not fit, naming both, and for options that do not go with it; those
 // of distributed/errors.h. Thread safety: none.
@@ -53,9 +54,13 @@ class PartedModel {
   // The rank's n-th parameter is on the first and on the last stage.
   bool is_tied(size_t n) const { return in_stages() && all_[own_[n]].name == "wte.weight"; }
 
-  // Ranks that have the parts of one model; of those, the two stages that have the token table (else this rank alone);
-  // those over whose gradients of the same part the caller takes the mean.
+  // The gradient of the rank's n-th parameter is that of its own positions: its sum over tensor() is the caller's.
+  bool is_of_own_positions(size_t n) const { return parts_.place().sequence_parallel && all_[own_[n]].cut.whole(); }
+
+  // Ranks that have the parts of one model; of those, the ranks along tp; the two stages that have the token table
+  // (else this rank alone); those over whose gradients of the same part the caller takes the mean.
   distributed::Group& group() { return model_; }
+  distributed::Group& tensor() { return tensor_; }
   distributed::Group& tied() { return tied_; }
   distributed::Group& data() { return data_; }
 
@@ -74,13 +79,13 @@ class PartedModel {
   double evaluate(const std::vector<Tensor>& batch);
 
  private:
+  void set_type(const Tensor& x) const;
   Tensor forward(int64_t place, const Tensor& x, const std::vector<Tensor>& batch, double smoothing);
   Tensor forward_in_training(int64_t chunk, const Tensor& x, int64_t microbatch);
   std::vector<Tensor> parameters_of(int64_t place);
   void note_time(const Pipeline::Step& step);
   Pipeline& pipeline_for(const std::vector<Tensor>& batch);
   std::vector<std::vector<Tensor>> microbatches_of(const std::vector<Tensor>& batch) const;
-  Shape activations(const Shape& tokens) const;
   double evaluate_in_stages(const std::vector<Tensor>& batch);
   Tensor received(const Shape& shape, int64_t from_place);
   void send(const Tensor& x, int64_t to_place);
@@ -97,7 +102,7 @@ class PartedModel {
   std::vector<PartedParameter> all_;
   std::vector<size_t> own_;
   distributed::MeshLinks links_;
-  distributed::Group model_, data_, stage_group_, tied_;
+  distributed::Group model_, tensor_, data_, stage_group_, tied_;
   std::vector<std::vector<Tensor>> batches_;  // of the update under way, by microbatch
   uint64_t chance_ = 0;                       // of its masks
   std::optional<Pipeline> pipeline_;

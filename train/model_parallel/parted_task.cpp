@@ -39,7 +39,7 @@ Generated PartedTask::generate() {
 
 std::unique_ptr<Task> in_parts(std::unique_ptr<Task> task, const Config& config, DeviceContext& device,
                                Replicas* replicas) {
-  check_stage_options(config, replicas);
+  check_axis_options(config, replicas);
   if (replicas == nullptr || !replicas->share_model()) return task;
   auto* language = dynamic_cast<LanguageModel*>(task.get());
   if (language == nullptr || gpt_of(*task) == nullptr)

@@ -39,7 +39,7 @@ class PartedTask final : public Task {
   PartedModel parted_;
 };
 
-// `replicas` may be null. ValueError besides: options of stages where the mesh has none.
+// `replicas` may be null. ValueError besides: options of axes that the mesh has not.
 std::unique_ptr<Task> in_parts(std::unique_ptr<Task> task, const Config& config, DeviceContext& device,
                                Replicas* replicas);
 
