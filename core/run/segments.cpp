@@ -83,6 +83,7 @@ void Segments::run(AxisLinks& links) {
   for (size_t i = 0; i < ends_.size(); ++i) {
     evaluate_now(roots_of(i));
     call(links, *ends_[i]);
+    forget(i);
   }
 }
 
