@@ -82,6 +82,16 @@ TEST_F(PlanMesh, ARecordedTransformerIsSplit) {
   EXPECT_GT(split[0]["bytes_per_step"], 0);
 }
 
+// Activations are as many bytes; the gradients of norms, biases behind rows and positions are summed besides.
+TEST_F(PlanMesh, PositionsBetweenLayersAreSharedOut) {
+  const Json sums = lines({"gpt:4x64x4x64", "--mesh", "tp=2"}).at(0),
+             parts = lines({"gpt:4x64x4x64", "--mesh", "tp=2", "--sequence-parallel"}).at(0);
+  const int64_t shared = 64 * (6 * 4 + 2 + 64);
+  EXPECT_EQ(parts["bytes_per_step"], sums["bytes_per_step"].get<int64_t>() + 4 * shared);
+  EXPECT_LT(parts["memory_bytes"]["activations"], sums["memory_bytes"]["activations"]);
+  EXPECT_EQ(parts["memory_bytes"]["parameters"], sums["memory_bytes"]["parameters"]);
+}
+
 TEST_F(PlanMesh, ThousandsOfRanksByConfiguration) {
   const std::string model = write("llama3-405b.toml", llama_405b);
   const std::vector<Json> stages = lines({model, "--mesh", "dp=64,pp=16,tp=8", "--batch", "2048", "--sharding", "zero2",
@@ -127,6 +137,7 @@ TEST_F(PlanMesh, BadInputIsOneLine) {
   refuse({"--mesh", "dp"}, "is no axis");
   refuse({"--mesh", "dp=3"}, "a batch of 32 is no multiple of dp=3");
   refuse({"--mesh", "tp=2"}, "tp splits transformers");
+  refuse({"--mesh", "dp=2", "--sequence-parallel"}, "[plan] --sequence-parallel is of transformers; mlp:32 is none");
   refuse({"--mesh", "pp=100"}, "pp=100");
   refuse({"--mesh", "dp=2", "--microbatches", "5"}, "5 microbatches do not divide");
   refuse({"--mesh", "dp=2", "--microbatches", "0"}, "--microbatches is 0");
