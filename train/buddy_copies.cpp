@@ -39,21 +39,21 @@ std::vector<uint8_t> own_part(const Checkpoint& checkpoint, const BuddyCopies::C
 struct Held {
   int64_t number = nothing, owner = nothing, owner_before = nothing, owners = 0;
 };
-constexpr size_t numbers = 4, most_copies = 2;
+constexpr size_t numbers_of_copy = 4, most_copies = 2;
 
 // By rank.
 std::vector<std::vector<Held>> gather(Replicas& replicas, const std::vector<BuddyCopy>& mine) {
-  std::vector<int64_t> own(numbers * most_copies, nothing);
+  std::vector<int64_t> own(numbers_of_copy * most_copies, nothing);
   for (size_t i = 0; i < std::min(mine.size(), most_copies); ++i) {
     const BuddyCopy& copy = mine[i];
     std::ranges::copy(std::vector<int64_t>{copy.number, copy.owner, copy.owner_before, copy.owners},
-                      own.begin() + static_cast<std::ptrdiff_t>(numbers * i));
+                      own.begin() + static_cast<std::ptrdiff_t>(numbers_of_copy * i));
   }
   const std::vector<int64_t> all = replicas.gather(own);
   std::vector<std::vector<Held>> held(static_cast<size_t>(replicas.size()));
-  for (size_t at = 0; at < all.size(); at += numbers) {
+  for (size_t at = 0; at < all.size(); at += numbers_of_copy) {
     if (all[at] != nothing)
-      held[at / (numbers * most_copies)].push_back({all[at], all[at + 1], all[at + 2], all[at + 3]});
+      held[at / (numbers_of_copy * most_copies)].push_back({all[at], all[at + 1], all[at + 2], all[at + 3]});
   }
   return held;
 }
@@ -88,9 +88,9 @@ std::optional<Found> youngest_whole(const std::vector<std::vector<Held>>& held) 
 }
 
 // A part of the source, whatever it has of others.
-std::vector<uint8_t> part_from(Replicas& replicas, int source, int64_t owner, BuddyCopy& mine) {
+std::vector<uint8_t> part_from(Replicas& replicas, int source, int64_t owner, const BuddyCopy& mine) {
   std::vector<uint8_t> part;
-  if (replicas.rank() == source) part = std::move(mine.owner == owner ? mine.own : mine.before);
+  if (replicas.rank() == source) part = mine.owner == owner ? mine.own : mine.before;
   auto length = static_cast<int64_t>(part.size());
   replicas.wait(replicas.all().broadcast(&length, DType::i64, Shape(), source));
   part.resize(static_cast<size_t>(length));
@@ -149,10 +149,10 @@ std::vector<BuddyCopy> BuddyCopies::take() {
   return all;
 }
 
-std::optional<SurvivorState> joined_copies(Replicas& replicas, std::vector<BuddyCopy> mine) {
+std::optional<SurvivorState> joined_copies(Replicas& replicas, const std::vector<BuddyCopy>& mine) {
   const std::optional<Found> found = youngest_whole(gather(replicas, mine));
   if (!found) return std::nullopt;
-  BuddyCopy& copy = *std::ranges::find(mine, found->number, &BuddyCopy::number);
+  const BuddyCopy& copy = *std::ranges::find(mine, found->number, &BuddyCopy::number);
   StatePieces pieces;
   std::vector<SafetensorsBytes> parts;  // that the pieces point into
   for (size_t owner = 0; owner < found->sources.size(); ++owner) {
@@ -161,7 +161,7 @@ std::optional<SurvivorState> joined_copies(Replicas& replicas, std::vector<Buddy
         parse_safetensors(part_from(replicas, found->sources[owner], static_cast<int64_t>(owner), copy), source));
     pieces.take(source, parts.back().tensors, parts.back().metadata);
   }
-  SurvivorState state = most_advanced(replicas, std::move(copy.rest));
+  SurvivorState state = most_advanced(replicas, copy.rest);
   for (StatePieces::Whole& whole : pieces.join("copies of ranks' parts"))
     state.tensors[whole.name] = {whole.dtype, whole.shape, std::move(whole.bytes)};
   return state;

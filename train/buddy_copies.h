@@ -58,6 +58,6 @@ class BuddyCopies {
 
 // All ranks that are left: the youngest copy that all parts are there of, whole. Nothing where some are gone with their
 // ranks.
-std::optional<SurvivorState> joined_copies(Replicas& replicas, std::vector<BuddyCopy> mine);
+std::optional<SurvivorState> joined_copies(Replicas& replicas, const std::vector<BuddyCopy>& mine);
 
 }  // namespace heddle::train

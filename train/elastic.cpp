@@ -5,7 +5,6 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "heddle/core/base/seconds_since.h"
@@ -37,9 +36,10 @@ void agree(Replicas& replicas, int me, std::vector<int>& ranks, Survival& surviv
   }
   std::ranges::set_difference(ranks, left, std::back_inserter(lost));
   if (best != nothing)
-    mine.state = most_advanced(replicas, std::move(mine.state).value_or(SurvivorState{.step = nothing}));
+    mine.state = most_advanced(replicas, mine.state.value_or(SurvivorState{.step = nothing}));
   else
-    mine.state = joined_copies(replicas, std::exchange(mine.copies, {}));
+    mine.state = joined_copies(replicas, mine.copies);
+  mine.copies.clear();  // not before: another rank may have been lost meanwhile
   ranks = left;
   survival.lost = {.ranks = lost, .left = replicas.size(), .told = told, .seconds = seconds_since(noticed)};
 }

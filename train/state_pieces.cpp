@@ -47,7 +47,7 @@ std::optional<Shape> parse_shape(std::string_view text) {
   return Shape(std::span<const int64_t>(dims));
 }
 
-[[noreturn]] void fail(const std::string& what) { throw IoError(fmt::format("[checkpoint] {}", what)); }
+[[noreturn]] void misfit(const std::string& what) { throw IoError(fmt::format("[checkpoint] {}", what)); }
 
 }  // namespace
 
@@ -72,14 +72,14 @@ void StatePieces::take(const std::string& source, const TensorBytesMap& tensors,
     const auto text = metadata.find(std::string(shape_prefix) + range->name);
     const std::optional<Shape> shape = text == metadata.end() ? std::nullopt : parse_shape(text->second);
     if (!shape || tensor.shape.numel() != range->end - range->begin || range->end > shape->numel())
-      fail(fmt::format("{}: '{}' is no part of a state", source, name));
+      misfit(fmt::format("{}: '{}' is no part of a state", source, name));
     Pieces& pieces = pieces_[range->name];
     if (pieces.by_begin.empty()) {
       pieces.shape = *shape;
       pieces.dtype = tensor.dtype;
     }
     if (pieces.shape != *shape || pieces.dtype != tensor.dtype)
-      fail(fmt::format("{}: '{}' is of another shape than in another part", source, name));
+      misfit(fmt::format("{}: '{}' is of another shape than in another part", source, name));
     pieces.by_begin[range->begin] = {range->end, tensor.bytes};
   }
 }
@@ -87,7 +87,7 @@ void StatePieces::take(const std::string& source, const TensorBytesMap& tensors,
 void StatePieces::take_whole(const std::string& source, const std::string& name, const TensorBytes& tensor) {
   const auto [known, added] = whole_.emplace(name, tensor);
   if (!added && !std::ranges::equal(known->second.bytes, tensor.bytes))
-    fail(fmt::format("{}: '{}' is another than in another part", source, name));
+    misfit(fmt::format("{}: '{}' is another than in another part", source, name));
 }
 
 // Room is made for what is there, whatever the shape says.
@@ -104,8 +104,8 @@ std::vector<StatePieces::Whole> StatePieces::join(const std::string& source) con
       at = piece.first;
     }
     if (at != pieces.shape.numel())
-      fail(fmt::format("{}: elements of '{}' from {} on are in no part", source, name, at));
-    if (whole_.contains(name)) fail(fmt::format("{}: '{}' is there twice", source, name));
+      misfit(fmt::format("{}: elements of '{}' from {} on are in no part", source, name, at));
+    if (whole_.contains(name)) misfit(fmt::format("{}: '{}' is there twice", source, name));
   }
   return all;
 }
