@@ -2,7 +2,10 @@
 
 #include <cstring>
 
+#include "heddle/core/device/adopted.h"
+#include "heddle/core/device/storage.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle::train {
 
@@ -35,7 +38,13 @@ Tensor kept_zeros(const Shape& shape, DeviceContext& device) {
   return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel())), shape, &device);
 }
 
+// Copied where it lies, so that what was enqueued since is not waited for.
 std::vector<float> floats_of(const Tensor& list) {
+  const Node& node = *list.node();
+  if (node.storage && node.dtype == DType::f32 && node.view.is_dense()) {
+    if (const auto* const first = static_cast<const float*>(host_value(*node.storage)))
+      return {first, first + node.shape.numel()};
+  }
   const std::vector<uint8_t> bytes = list.to_bytes();
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), bytes.size());

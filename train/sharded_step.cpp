@@ -187,24 +187,39 @@ Tensor ShardedStep::norm_of(const Tensor& squares) {
   return batch_.wanted() ? Tensor::host_scalar([this] { return norm_; }, &device_) : sqrt(squares);
 }
 
-// While a bucket is under way the next is read.
-void ShardedStep::send(size_t bucket, std::vector<float> values) {
-  UnderWay next{bucket, std::move(values), {}};
-  next.sums = replicas_.reduce_parts(next.values, layout().buckets()[bucket].sizes);
-  take_sums();
-  under_way_ = std::move(next);
+// Two buckets, or more of a small model, whose latency is what counts.
+bool ShardedStep::enough_under_way() const {
+  constexpr size_t little = (4 << 20) / sizeof(float);
+  size_t elements = 0;
+  for (const UnderWay& bucket : under_way_) elements += bucket.values.size();
+  return under_way_.size() >= 2 && elements >= little;
 }
 
-void ShardedStep::take_sums() {
-  if (!under_way_) return;
-  replicas_.wait(under_way_->sums);
-  const ShardLayout::Bucket& bucket = layout().buckets()[under_way_->bucket];
-  const std::span<float> mine = std::span(under_way_->values)
+ShardedStep::UnderWay& ShardedStep::put_under_way(size_t bucket, std::vector<float> values) {
+  return under_way_.emplace_back(UnderWay{.bucket = bucket, .values = std::move(values), .arrival = {}});
+}
+
+// While buckets are under way the next is read.
+void ShardedStep::send(size_t bucket, std::vector<float> values) {
+  while (enough_under_way()) take_sum();
+  UnderWay& next = put_under_way(bucket, std::move(values));
+  next.arrival = replicas_.reduce_parts(next.values, layout().buckets()[bucket].sizes);
+}
+
+void ShardedStep::take_sum() {
+  UnderWay& first = under_way_.front();
+  replicas_.wait(first.arrival);
+  const ShardLayout::Bucket& bucket = layout().buckets()[first.bucket];
+  const std::span<float> mine = std::span(first.values)
                                     .subspan(static_cast<size_t>(bucket.begin_of(replicas_.owner())),
                                              static_cast<size_t>(bucket.sizes[static_cast<size_t>(replicas_.owner())]));
   replicas_.sum_copies(mine);
-  std::ranges::copy(mine, own_.begin() + begin_in_own(under_way_->bucket));
-  under_way_.reset();
+  std::ranges::copy(mine, own_.begin() + begin_in_own(first.bucket));
+  under_way_.pop_front();
+}
+
+void ShardedStep::take_sums() {
+  while (!under_way_.empty()) take_sum();
 }
 
 int64_t ShardedStep::begin_in_own(size_t bucket) const {
@@ -237,26 +252,22 @@ std::vector<float> ShardedStep::bucket_of(size_t bucket) const {
   return values;
 }
 
-// While a bucket is under way the one before goes to the device.
+// While buckets are under way those before go to the device.
 void ShardedStep::gather() {
-  const size_t buckets = layout().buckets().size();
-  std::vector<float> values;
-  distributed::Ticket arrived;
-  for (size_t b = 0; b <= buckets; ++b) {
-    std::vector<float> next;
-    distributed::Ticket under_way;
-    if (b < buckets) {
-      next = bucket_of(b);
-      under_way = replicas_.gather_parts(next, layout().buckets()[b].sizes);
-    }
-    replicas_.wait(arrived);
-    if (b > 0) {
-      compiled_gathered_[b - 1](uploaded(values, device_));
-      eval_pending();
-    }
-    values = std::move(next);
-    arrived = std::move(under_way);
+  for (size_t b = 0; b < layout().buckets().size(); ++b) {
+    while (enough_under_way()) take_parameters();
+    UnderWay& next = put_under_way(b, bucket_of(b));
+    next.arrival = replicas_.gather_parts(next.values, layout().buckets()[b].sizes);
   }
+  while (!under_way_.empty()) take_parameters();
+}
+
+void ShardedStep::take_parameters() {
+  const UnderWay& first = under_way_.front();
+  replicas_.wait(first.arrival);
+  compiled_gathered_[first.bucket](uploaded(first.values, device_));
+  eval_pending();
+  under_way_.pop_front();
 }
 
 }  // namespace heddle::train

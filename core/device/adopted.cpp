@@ -7,6 +7,7 @@
 #include "heddle/core/base/integers.h"
 #include "heddle/core/contract/driver_programs.h"
 #include "heddle/core/contract/host_memory.h"
+#include "heddle/core/device/event.h"
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/device/storage.h"
 
@@ -75,12 +76,27 @@ StoragePtr adopt_constant(DeviceContext& context, const void* memory, uint64_t b
   return std::make_shared<AdoptedStorage>(context, Allocation{buffer, 0, bytes, bytes}, std::move(release));
 }
 
-void* host_address(Storage& storage) {
-  storage.device().synchronize();
+namespace {
+
+void* address_of(Storage& storage) {
   const DeviceContext::Locked locked = storage.device().lock();
   HostMemory* const host = host_memory(locked.device);
   void* const first = host != nullptr ? host->host_address(storage.binding().buffer) : nullptr;
   return first != nullptr ? static_cast<char*>(first) + storage.binding().offset : nullptr;
+}
+
+}  // namespace
+
+void* host_address(Storage& storage) {
+  storage.device().synchronize();
+  return address_of(storage);
+}
+
+// What was written and not submitted with may be on its way yet.
+const void* host_value(Storage& storage) {
+  if (storage.last_use == Ticket::none) return nullptr;
+  Event(storage.device(), storage.last_use).wait();
+  return address_of(storage);
 }
 
 void note_host_write(Storage& storage) {

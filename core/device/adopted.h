@@ -30,6 +30,9 @@ StoragePtr adopt_constant(
 
 // Where its first byte lies, after waiting for what was submitted; null: not at an address of the host.
 void* host_address(Storage& storage);
+// The same, to be read, after waiting for what was submitted with it alone: work behind that may go on. Null besides
+// where nothing was since it was written last.
+const void* host_value(Storage& storage);
 // The host has written there, after the device's work on it had finished: nothing that was kept of the former bytes
 // counts any more.
 void note_host_write(Storage& storage);

@@ -102,17 +102,29 @@ class Materializer {
     }
   }
 
-  // Many parts that each fill one stretch of the result are written there by whoever computes them: the concat itself
-  // costs nothing.
+  // Parts that each fill one stretch of the result are written there by whoever computes them: the concat itself costs
+  // nothing. So are many, and long ones that are computed: a kernel that read all would decide for each element which
+  // part it is of.
   bool try_join(IrNode& node) {
     const int axis = axis_of(node.attrs);
-    if (node.inputs.size() <= max_parts_) return false;
     for (int d = 0; d < axis; ++d) {
       if (node.shape[d] != 1) return false;
     }
+    if (node.inputs.size() <= max_parts_ && !is_long_and_computed(node)) return false;
     for (int& input : node.inputs) input = copy(input);
     node.op = &join_op;
     return true;
+  }
+
+  bool is_long_and_computed(const IrNode& concat) const {
+    constexpr int64_t least_elements = 4096;  // of a part, on average
+    if (concat.inputs.size() < 2) return false;
+    if (concat.shape.numel() < least_elements * static_cast<int64_t>(concat.inputs.size())) return false;
+    return std::ranges::all_of(concat.inputs, [this](int input) {
+      const IrNode& base = at(follow(input).base);
+      return base.leaf < 0 && (base.op->kind == OpKind::elementwise || base.op->kind == OpKind::reduce ||
+                               base.op->kind == OpKind::contraction || base.op->kind == OpKind::body);
+    });
   }
 
   void place_parts(int join) {

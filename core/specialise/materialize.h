@@ -15,8 +15,9 @@ struct Materialized {
   std::map<int, Placed> placed;
 };
 
-// `max_bindings`: a concat of more parts than half of that along the outermost dimension becomes a join; along another,
-// it is built from stored partial ones. `max_binding_bytes`: what picks from more is stored before it is read.
+// `max_bindings`: a concat along the outermost dimension becomes a join where it has more parts than half of that, or
+// long ones that are computed; along another dimension many parts are stored in partial ones. `max_binding_bytes`: what
+// picks from more is stored before it is read.
 Materialized materialize(Graph graph, uint32_t max_bindings, uint64_t max_binding_bytes = UINT64_MAX);
 
 }  // namespace heddle

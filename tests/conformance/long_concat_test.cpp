@@ -1,0 +1,118 @@
+// Concats whose long parts are computed: each is written where it belongs by whoever computes it. Values beside those
+// of the parts by themselves, and which kernels there are.
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "heddle/core/device/locked_device.h"
+#include "heddle/heddle.h"
+#include "tests/support/device_test.h"
+#include "tests/support/noise.h"
+
+namespace heddle::tests {
+namespace {
+
+constexpr int64_t rows = 83, width = 61;  // 5,063 elements
+
+class LongConcat : public DeviceTest {
+ protected:
+  Tensor drawn(const Shape& shape, uint64_t seed) const {
+    const std::vector<double> values = test::noise(shape.numel(), seed);
+    Tensor drawn = Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &device());
+    eval({drawn});
+    return drawn;
+  }
+  void SetUp() override {
+    x = drawn({rows, width}, 1);
+    y = drawn({rows, width}, 2);
+    w = drawn({width, width}, 3);
+  }
+  using Make = std::function<std::vector<Tensor>()>;
+  // Each part is looked at by itself.
+  static std::vector<float> in_turn(const Make& make) {
+    std::vector<float> all;
+    for (size_t i = 0; i < make().size(); ++i) {
+      const std::vector<float> part = make()[i].to_vector<float>();
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+  static void expect_same(const std::vector<float>& found, const std::vector<float>& expected) {
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i)
+      ASSERT_NEAR(found[i], expected[i], 1e-5 * (1 + std::abs(expected[i]))) << i;
+  }
+  uint64_t kernels_of(const std::function<void()>& work) const {
+    const uint64_t before = device().counters().kernels;
+    work();
+    return device().counters().kernels - before;
+  }
+
+  Tensor x, y, w;
+};
+
+TEST_P(LongConcat, HoldsItsParts) {
+  const Make arithmetic = [&] { return std::vector{x * 2.0 + y, exp(y), x - y}; };
+  const Make products = [&] { return std::vector{matmul(x, w) * 0.5, matmul(y, w), x * y}; };
+  const Make views = [&] {
+    return std::vector{reshape(transpose(exp(x)), {rows, width}), slice(exp(concat({x, y}, 0)), 0, {5, 5 + rows})};
+  };
+  const Make uneven = [&] {
+    return std::vector{x + 1.0, slice(y * 2.0, 0, {3, 3}), slice(y * 3.0, 0, {0, 1}), concat({y, x, y}, 0) * 4.0};
+  };
+  for (const Make& make : {arithmetic, products, views, uneven}) {
+    const Tensor all = concat(make(), 0);  // nobody holds the parts any more
+    expect_same(all.to_vector<float>(), in_turn(make));
+  }
+  // Along another dimension where those before it have one position.
+  const auto lead = [&](const Tensor& part) { return unsqueeze(part, 0); };
+  expect_same(concat({lead(x * 2.0), lead(exp(y))}, 1).to_vector<float>(), in_turn([&] {
+                return std::vector{x * 2.0, exp(y)};
+              }));
+}
+
+// A part that others read as well, the same part twice, and a concat that is read at other places.
+TEST_P(LongConcat, PartsHaveOtherReaders) {
+  const Tensor shared = tanh(x) * 3.0, all = concat({shared, y * 2.0, shared}, 0);
+  const Tensor total = sum(shared, {0}), picked = slice(all, 0, {rows - 2, 2 * rows + 5}) + 1.0, grown = matmul(all, w);
+  eval({all, total, picked, grown});
+  const Make parts = [&] { return std::vector{tanh(x) * 3.0, y * 2.0, tanh(x) * 3.0}; };
+  const std::vector<float> expected = in_turn(parts);
+  expect_same(all.to_vector<float>(), expected);
+  expect_same(total.to_vector<float>(), sum(tanh(x) * 3.0, {0}).to_vector<float>());
+  std::vector<float> shifted(expected.begin() + (rows - 2) * width, expected.begin() + (2 * rows + 5) * width);
+  for (float& value : shifted) value += 1;
+  expect_same(picked.to_vector<float>(), shifted);
+  expect_same(grown.to_vector<float>(), in_turn([&] {
+                return std::vector{matmul(tanh(x) * 3.0, w), matmul(y * 2.0, w), matmul(tanh(x) * 3.0, w)};
+              }));
+}
+
+// What is assigned reads the old value: parts are written when nobody reads it any more.
+TEST_P(LongConcat, AssignedOverWhatItsPartsRead) {
+  Tensor list = drawn({2 * rows, width}, 4);
+  const std::vector<float> old = list.to_vector<float>();
+  const Tensor first = slice(list, 0, {0, rows}), second = slice(list, 0, {rows, 2 * rows});
+  list.assign(concat({second * 2.0, first + second}, 0));
+  const std::vector<float> found = list.to_vector<float>();
+  const auto half = static_cast<size_t>(rows * width);
+  for (size_t i = 0; i < half; ++i) {
+    ASSERT_NEAR(found[i], 2 * old[half + i], 1e-6) << i;
+    ASSERT_NEAR(found[half + i], old[i] + old[half + i], 1e-5) << i;
+  }
+}
+
+// No kernel looks which part an element is of.
+TEST_P(LongConcat, HasNoKernelOfItsOwn) {
+  const auto kernels_of_joined = [&](const Make& make) {
+    const Tensor all = concat(make(), 0);
+    return kernels_of([&] { eval({all}); });
+  };
+  const uint64_t apart = kernels_of([&] { eval({matmul(x, w) * 0.5, matmul(y, w) * 0.5}); });
+  EXPECT_EQ(kernels_of_joined([&] { return std::vector{matmul(x, w) * 0.5, matmul(y, w) * 0.5}; }), apart);
+}
+
+HEDDLE_DEVICE_TESTS(LongConcat);
+
+}  // namespace
+}  // namespace heddle::tests
