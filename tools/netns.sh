@@ -20,15 +20,7 @@ cleanup() {
 }
 trap cleanup EXIT
 make_hosts
-ip link add hd0 netns "${names[0]}" type veth peer name hd1 netns "${names[1]}" 2> "$folder/error" ||
-  skip "no pair of veth can be made ($(cat "$folder/error"))"
-for end in 0 1; do
-  in=(ip netns exec "${names[$end]}")
-  "${in[@]}" ip addr add "10.203.0.$((end + 1))/24" dev "hd$end"
-  # One packet is one frame, so that its headers count.
-  "${in[@]}" ip link set "hd$end" gso_max_segs 1 up
-  "${in[@]}" tc qdisc add dev "hd$end" root tbf rate "$rate" burst 64kb latency 200ms
-done
+link_hosts "$rate"
 
 sent() { ip netns exec "${names[$1]}" cat "/sys/class/net/hd$1/statistics/tx_bytes"; }
 # train STEPS: the last line of a run; the bytes that rank 0 and rank 1 sent stand in bytes0 and bytes1.

@@ -1,6 +1,7 @@
-# Two network namespaces that stand for two hosts, each with a rank; sourced behind ranks.bash, where $folder and
-# names=(FIRST SECOND) are set. Root is needed.
+# Two network namespaces that stand for two hosts, each with $per_host ranks (1); sourced behind ranks.bash, where
+# $folder and names=(FIRST SECOND) are set. Root is needed.
 #   make_hosts                        both namespaces, and what mpirun starts on the second one
+#   link_hosts RATE                   a pair of veth between them, 10.203.0.1 and 10.203.0.2, of that rate (tc's tbf)
 #   remove_hosts
 #   train_on_both SUBNET OUT OPTIONS  trains with addresses SUBNET.1 and SUBNET.2, into the folder OUT; prints the last
 #                                     line of the run. What a rank says stands in $folder/out and $folder/error
@@ -19,6 +20,18 @@ exec ip netns exec ${names[1]} unshare --uts bash -c "hostname ${names[1]}; \$*"
 AGENT
   chmod +x "$folder/agent"
 }
+link_hosts() {
+  local end in
+  ip link add hd0 netns "${names[0]}" type veth peer name hd1 netns "${names[1]}" 2> "$folder/error" ||
+    skip "no pair of veth can be made ($(cat "$folder/error"))"
+  for end in 0 1; do
+    in=(ip netns exec "${names[$end]}")
+    "${in[@]}" ip addr add "10.203.0.$((end + 1))/24" dev "hd$end"
+    # One packet is one frame, so that its headers count.
+    "${in[@]}" ip link set "hd$end" gso_max_segs 1 up
+    "${in[@]}" tc qdisc add dev "hd$end" root tbf rate "$1" burst 64kb latency 200ms
+  done
+}
 remove_hosts() {
   local name
   for name in "${names[@]}"; do ip netns del "$name" 2> /dev/null || true; done
@@ -28,7 +41,8 @@ train_on_both() {
   shift 2
   ip netns exec "${names[0]}" unshare --uts bash -c 'hostname '"${names[0]}"'; exec "$@"' bash \
     env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HEDDLE_QUIET=1 \
-    mpirun --host "$subnet.1:1,$subnet.2:1" --mca plm_rsh_agent "$folder/agent" --mca btl tcp,self \
+    mpirun --host "$subnet.1:${per_host:-1},$subnet.2:${per_host:-1}" --oversubscribe \
+    --mca plm_rsh_agent "$folder/agent" --mca btl tcp,self \
     --mca oob_tcp_if_include "$subnet.0/24" --mca btl_tcp_if_include "$subnet.0/24" --mca mpi_yield_when_idle 1 \
     --bind-to none -x POCL_MAX_PTHREAD_COUNT=$processors -x POCL_CPU_MAX_CU_COUNT=$processors \
     -x LP_NUM_THREADS=$processors -x HEDDLE_QUIET "$heddle" train "$@" --json --device "${DEVICE:-opencl:0}" \

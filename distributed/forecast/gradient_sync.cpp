@@ -31,7 +31,9 @@ double sync_bytes(const SyncWork& work, Sharding sharding, const Sharers& sharer
                                               static_cast<uint64_t>(std::llround(width)), sharers.ranks, 0));
   };
   const auto values = static_cast<double>(work.shared_values);
-  if (sharding == Sharding::none) return exact(Move::all_reduce, work.elements + values, work.gradient_bytes);
+  if (sharding == Sharding::none)
+    return exact(Move::all_reduce, work.elements + values, work.gradient_bytes) +
+           static_cast<double>(work.lists - 1) * exact(Move::all_reduce, 0, work.gradient_bytes);
   const double scattered = exact(Move::reduce_scatter, work.elements, work.gradient_bytes);
   const double gathered = exact(Move::all_gather, work.elements, work.parameter_bytes);
   const double rest = exact(Move::all_reduce, values, value_bytes);
@@ -48,10 +50,31 @@ double sum_seconds(double bytes, Sharding sharding, const Sharers& sharers) {
                     sharers.level);
 }
 
+std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets) {
+  constexpr double least_bytes = 512 << 10, most_lists = 16;
+  double all = 0;
+  for (const Bucket& bucket : buckets) all += bucket.bytes;
+  const double enough = std::max(least_bytes, all / most_lists);
+  std::vector<Bucket> lists;
+  for (const Bucket& bucket : buckets) {
+    if (bucket.bytes == 0) continue;
+    if (lists.empty() || lists.back().bytes >= enough) lists.emplace_back();
+    lists.back().bytes += bucket.bytes;
+    lists.back().ready = std::max(lists.back().ready, bucket.ready);
+  }
+  return lists;
+}
+
 double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers) {
   std::stable_sort(buckets.begin(), buckets.end(), [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
-  double end = 0;
-  for (const Bucket& bucket : buckets) end = std::max(end, bucket.ready) + sum_seconds(bucket.bytes, sharding, sharers);
+  const Move move = sharding == Sharding::none ? Move::all_reduce : Move::reduce_scatter;
+  double sent = 0, end = 0;
+  for (const Bucket& bucket : buckets) {
+    const double sending = bytes_of(move, bucket.bytes, sharers.ranks) / sharers.level.bandwidth;
+    const double waiting = sum_seconds(bucket.bytes, sharding, sharers) - sending;
+    sent = std::max(sent, bucket.ready) + sending;
+    end = std::max(end, sent + waiting);
+  }
   return end;
 }
 

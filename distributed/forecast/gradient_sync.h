@@ -31,6 +31,7 @@ struct SyncWork {
   int64_t shared_values = 0;
   double parameter_bytes = 4, gradient_bytes = 4;  // of each
   int64_t microbatches = 1;
+  int64_t lists = 1;  // that sums of gradients go in, where nothing is sharded
 };
 double sync_bytes(const SyncWork& work, Sharding sharding, const Sharers& sharers);
 
@@ -42,7 +43,10 @@ double sum_seconds(double bytes, Sharding sharding, const Sharers& sharers);
 struct Bucket {
   double ready = 0, bytes = 0;
 };
-// When the sums of all are there, one after the other in the order in which they are ready.
+// Without shards: lists as training sends them (train/shared_gradients.h), of 512 KiB at least, at most 16.
+std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets);
+// When the sums of all are there. They are sent one after the other in the order in which they are ready, while others'
+// latency passes.
 double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers);
 
 }  // namespace heddle::distributed

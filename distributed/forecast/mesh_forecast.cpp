@@ -151,20 +151,33 @@ class Forecaster {
     return end;
   }
 
-  // One a block; the last microbatch's backward pass ends with them at even distances.
+  // One a layer, from the last, as the last microbatch's backward pass comes to them.
   std::vector<Bucket> buckets_of(size_t stage) const {
     const StageRun& run = run_.stages[stage];
     if (!options_.overlap) return {{run.end, elements_of(stage) * step_.gradient_bytes}};
     std::vector<Bucket> buckets;
-    for (size_t c = 0; c < chunks_[stage].size(); ++c) {
+    for (size_t c = chunks_[stage].size(); c-- > 0;) {
       const Chunk& chunk = chunks_[stage][c];
-      const double seconds = chunk.cost.input_gradient + chunk.cost.weight_gradient;
-      const auto count = static_cast<double>(chunk.last - chunk.first);
-      for (size_t i = chunk.first; i < chunk.last; ++i)
-        buckets.push_back({run.gradients_end[c] - seconds * static_cast<double>(i - chunk.first) / count,
-                           blocks_[i].elements * step_.gradient_bytes});
+      double left = chunk.cost.input_gradient + chunk.cost.weight_gradient;
+      for (size_t i = chunk.last; i-- > chunk.first;) {
+        const double own = blocks_[i].input_gradient + blocks_[i].weight_gradient;
+        left = std::max(left - own, 0.0);
+        add_buckets(buckets, i, run.gradients_end[c] - left, own);
+      }
     }
-    return buckets;
+    return shards(Sharding::zero1) ? buckets : in_lists(buckets);
+  }
+  // Of a block, whose backward pass ends then and takes so long.
+  void add_buckets(std::vector<Bucket>& buckets, size_t block, double end, double seconds) const {
+    const std::vector<Layer>& layers = step_.blocks[block].layers;
+    double all = 0;
+    for (const Layer& layer : layers) all += static_cast<double>(layer.parameters);
+    if (shards(Sharding::zero1) || all == 0)
+      return buckets.push_back({end, blocks_[block].elements * step_.gradient_bytes});
+    for (size_t l = layers.size(); l-- > 0;)
+      buckets.push_back(
+          {end - seconds * static_cast<double>(l) / static_cast<double>(layers.size()),
+           blocks_[block].elements * static_cast<double>(layers[l].parameters) / all * step_.gradient_bytes});
   }
 
   RankForecast rank_of(size_t stage) const {
@@ -179,7 +192,8 @@ class Forecaster {
                         .shared_values = step_.shared_values,
                         .parameter_bytes = step_.parameter_bytes,
                         .gradient_bytes = step_.gradient_bytes,
-                        .microbatches = share_.microbatches};
+                        .microbatches = share_.microbatches,
+                        .lists = static_cast<int64_t>(buckets_of(stage).size())};
     rank.bytes_per_step += sync_bytes(work, options_.sharding, share_.sharers);
     rank.bytes_per_step += bytes_of(Move::all_reduce, shared_bytes(stage), share_.tp);
     return rank;

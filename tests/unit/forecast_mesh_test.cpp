@@ -156,8 +156,12 @@ TEST(ForecastMesh, BytesOfASum) {
   const auto values = static_cast<uint64_t>(parameters_of(step) + step.shared_values);
   const auto bytes = [&](const ForecastOptions& o) { return forecast(step, cluster(), o).stages.at(0).bytes_per_step; };
   EXPECT_EQ(bytes({.mesh = "dp=1", .batch = 4}), 0);
-  EXPECT_EQ(bytes({.mesh = "dp=4", .batch = 4}),
-            static_cast<double>(exact_bytes_of(Move::all_reduce, values, 4, 4, 0)));
+  const auto sum_of = [](uint64_t elements) {
+    return static_cast<double>(exact_bytes_of(Move::all_reduce, elements, 4, 4, 0));
+  };
+  EXPECT_EQ(bytes({.mesh = "dp=4", .batch = 4, .overlap = false}), sum_of(values));
+  // Three lists, of 133,184, 133,312 and 41,984 elements; each is a call, which is compared.
+  EXPECT_EQ(bytes({.mesh = "dp=4", .batch = 4}), sum_of(values) + 2 * sum_of(0));
   // Stage 3 sends half as much again (the same paper, section 7), up to headers.
   const double all = bytes({.mesh = "dp=4", .batch = 4}),
                three = bytes({.mesh = "dp=4", .batch = 4, .sharding = Sharding::zero3});
@@ -165,6 +169,20 @@ TEST(ForecastMesh, BytesOfASum) {
   // Four sums of s h values for a block and example, two forward and two backward, one for the embedding and one for
   // the head (Shoeybi et al. 2019, section 3), each 2 (N-1)/N.
   EXPECT_DOUBLE_EQ(bytes({.mesh = "tp=2", .batch = 3}), 3.0 * (4 * 6 + 2) * 32 * 64 * 4);
+}
+
+TEST(ForecastMesh, ListsOfGradients) {
+  const std::vector<Bucket> lists = in_lists({{1, 300e3}, {2, 300e3}, {3, 100}, {4, 0}});
+  ASSERT_EQ(lists.size(), 2u);
+  EXPECT_EQ(lists[0].bytes, 600e3);
+  EXPECT_EQ(lists[0].ready, 2);
+  EXPECT_EQ(lists[1].bytes, 100);
+  // Of a large model a sixteenth at least.
+  EXPECT_EQ(in_lists(std::vector<Bucket>(64, {0, 1e6})).size(), 16u);
+  // Two lists that are ready share the link; the latency of one passes beside the other: three of it in all.
+  const Sharers sharers{.ranks = 2, .level = {.name = "all", .bandwidth = 1e6, .latency = 0.25}};
+  EXPECT_DOUBLE_EQ(sums_end({{1, 1e6}, {1, 1e6}}, Sharding::none, sharers), 1 + 2 + 0.75);
+  EXPECT_DOUBLE_EQ(sums_end({{1, 1e6}, {5, 1e6}}, Sharding::none, sharers), 5 + 1 + 0.75);
 }
 
 TEST(ForecastMesh, StagesOfAPipeline) {
