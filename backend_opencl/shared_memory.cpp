@@ -72,9 +72,9 @@ void* OpenClDevice::host_address(BufferId id) {
   return address_of(queue_, of.memory, of.bytes);
 }
 
-// Kernels walk through more pages of 4 KiB than a processor keeps translations of, a transposition one for each row, and
-// on a virtual machine each miss is a walk through two tables. The queue is one of its own: no work in flight is waited
-// for.
+// Kernels walk through more pages of 4 KiB than a processor keeps translations of, a transposition one for each row,
+// and on a virtual machine each miss is a walk through two tables. The queue is one of its own: no work in flight is
+// waited for.
 void OpenClDevice::ask_for_large_pages(cl_mem memory, uint64_t bytes) {
   constexpr uint64_t least = 4 << 20;  // fewer have no page of 2 MiB in them for sure
   if (bytes < least || !shares_memory()) return;

@@ -148,6 +148,10 @@ std::string Emitter::load(int id, const Path& path) {
   for (const auto& [load, text] : staged_) {
     if (load == loads_.back()) return declare(node.dtype, text);
   }
+  if (asked_variable_ >= 0 && !site.index.affine() && site.index.coefficient(asked_variable_) == 1) {
+    ask_for(site);
+    return literal(0, node.dtype);
+  }
   return declare(node.dtype, load_expression(site));
 }
 
@@ -166,6 +170,14 @@ std::string Emitter::load_expression(const LoadSite& load) {
   return fmt::format("LOAD({}, {})", buffers_.name(b), based(b, index));
 }
 
+void Emitter::ask_for(const LoadSite& load) {
+  constexpr size_t line_bytes = 64;
+  open(fmt::format("for (int t_k = 0; t_k < {}; t_k += {})", asked_count_, line_bytes / size_of(load.dtype)));
+  const std::string first = print_element(load.index);
+  line(fmt::format("WILL_READ({}, CAST(INDEX, {}) + CAST(INDEX, t_k));", buffer_name(load), first));
+  close();
+}
+
 void Emitter::stage(const LoadSite& load, const std::string& text) {
   std::erase_if(staged_, [&](const auto& staged) { return staged.first == load; });
   staged_.emplace_back(load, text);
@@ -182,6 +194,7 @@ std::string Emitter::based(size_t buffer, const std::string& index) const {
 }
 
 void Emitter::store(int id, const std::string& variable, const std::string& index) {
+  if (asked_variable_ >= 0) return;
   const DType dtype = graph().nodes[id].dtype;
   if (section_ != nullptr) from_binding(stored_at(id), buffers_.location(id), dtype);
   const size_t b = buffers_.bind(buffers_.location(id), dtype, Access::write);

@@ -184,6 +184,16 @@ class Emitter final : public IndexPrinter {
   // The arrays used since start_over(), and whether a vertex's store would use one.
   const std::vector<Streamed>& streamed() const { return streamed_; }
   bool can_stream(int id) const;
+  // The buffer that a vertex's store writes.
+  std::string stored_name(int id) {
+    return buffers_.name(buffers_.bind(buffers_.location(id), graph().nodes[id].dtype, Access::write));
+  }
+  // From now on nothing is stored, and of loads at picked places, along `variable` from where it is, `count` elements
+  // are asked for instead (WILL_READ); a `variable` of -1 ends that.
+  void ask_for_picked(int variable, const std::string& count) {
+    asked_variable_ = variable;
+    asked_count_ = count;
+  }
   // Whether no buffer of the slot was written before start_over().
   bool only_read(SlotRef slot) const { return buffers_.was_only_read(slot); }
 
@@ -228,6 +238,7 @@ class Emitter final : public IndexPrinter {
   std::string distance(int64_t constant);
   bool has_whole_rows() const;
   std::string based(size_t buffer, const std::string& index) const;
+  void ask_for(const LoadSite& load);
   std::string declare(DType dtype, const std::string& expression);
   std::string declare_precise(DType dtype, const std::string& expression);
   std::string key(int id, const Path& path);
@@ -256,7 +267,8 @@ class Emitter final : public IndexPrinter {
   LaneSplit split_;
   std::map<int, int64_t> wanted_steps_;
   std::map<int, Steps> steps_;
-  int told_ = -1;
+  int told_ = -1, asked_variable_ = -1;
+  std::string asked_count_;
   bool met_border_ = false;
   std::vector<int64_t> anchors_{0};  // constants that others are told the distance from
   // What the text needs besides: casts from floats to integers, by arithmetic type and dtype, and helper functions.

@@ -92,6 +92,7 @@ class LoopTiles {
       e_.line(fmt::format("ARRAY({}, t_s{}, {});", e_.type_of(turn_.loads[s].dtype), s, 16 * pitch_));
     e_.open("for (int t_q0 = t_qb; t_q0 < t_qe; t_q0 += 16)");
     e_.line("int t_nq = min(t_qe - t_q0, 16);");
+    if (!stream_) ask_for_rows();
     for (size_t s = 0; s < turn_.loads.size(); ++s) fill(s);
     for (size_t s = 0; s < turn_.loads.size(); ++s)
       e_.stage(turn_.loads[s], fmt::format("t_s{}[t_tq * {} + t_ti]", s, pitch_));
@@ -141,6 +142,23 @@ class LoopTiles {
                     "+ t_r] = LOAD({}, t_base + t_r * {} + t_c); }} }}",
                     s, pitch_, buffer, stride));
     e_.close();
+    e_.close();
+    e_.close();
+  }
+
+  // The lines that the next tile writes: stores that miss wait for each other.
+  void ask_for_rows() {
+    const int64_t line = 64 / narrowest();
+    e_.open("if (t_q0 + 32 <= t_qe)");
+    e_.open("for (int t_w = 16; t_w < 32; ++t_w)");
+    e_.line(fmt::format("int {} = t_q0 + t_w;", t_.q_name));
+    e_.line(fmt::format("int {} = t_ib;", t_.i_name));
+    const std::string at = e_.linear_index(e_.group().domain, 0);
+    for (const Member& member : in_.group.members) {
+      if (!member.stored || !e_.can_stream(member.node)) continue;
+      for (int64_t k = 0; k < width_; k += line)
+        e_.line(fmt::format("WILL_WRITE({}, CAST(INDEX, {}) + {}u);", e_.stored_name(member.node), at, k));
+    }
     e_.close();
     e_.close();
   }

@@ -111,6 +111,28 @@ TEST(KernelText, TilesCoverAMatrix) {
   eval_pending();
 }
 
+// Rows that indices pick are asked for as far ahead as some 2 KiB reach, from a row on that the unit still copies; rows
+// in their order, short ones and single elements are not.
+TEST(KernelText, PickedRowsAreAskedForAhead) {
+  const auto text_of = [](const Tensor& result) {
+    std::string text;
+    for (const LoweredKernel& kernel : lower_pending(true)) text += kernel.source.body;
+    eval({result});
+    return text;
+  };
+  const auto ahead_in = [](const std::string& text) {
+    found(text, "t_k < t_high - t_low; t_k \\+= 16\\) \\{\\s*WILL_READ\\(t_b\\d");
+    return found(text, "if \\(t_row \\+ (\\d+) < t_last\\)")[1].str();
+  };
+  const Tensor indices = leaf({40}, DType::i32);  // functions of their own: no size is another one's
+  EXPECT_EQ(ahead_in(text_of(exp(take(leaf({50, 64}), indices)))), "4");
+  EXPECT_EQ(ahead_in(text_of(sin(take(leaf({50, 256}), indices)))), "2");
+  EXPECT_EQ(ahead_in(text_of(tanh(take(leaf({50, 1024}), indices)))), "1");
+  EXPECT_EQ(text_of(cos(take(leaf({50, 8}), indices))).find("WILL_READ"), std::string::npos);
+  EXPECT_EQ(text_of(log(take(leaf({50, 64}), indices, 1))).find("WILL_READ"), std::string::npos);
+  EXPECT_EQ(text_of(exp(concat({leaf({50, 64}), leaf({3, 64})}, 0))).find("WILL_READ"), std::string::npos);
+}
+
 // The lanes of a group take the rows of a tile in turns, until all are taken.
 TEST(KernelText, LanesCoverATile) {
   const ScopedTuning forced({"elementwise", "", {}}, {{"TILE", 1}, {"TILE_I", 16}});

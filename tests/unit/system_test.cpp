@@ -6,14 +6,17 @@
 #include <sys/wait.h>
 #endif
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -350,6 +353,39 @@ TEST(System, AlignedMemoryIsAligned) {
     os::free_aligned(memory);
   }
 }
+
+#ifdef __linux__
+// The flags that the system keeps of the mapping around an address.
+std::string mapping_flags(const void* memory) {
+  std::string all, flags;
+  read_contents("/proc/self/smaps", all);
+  std::istringstream lines(all);
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    unsigned long long first = 0, last = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &first, &last) == 2) inside = at >= first && at < last;
+    if (inside && line.starts_with("VmFlags:")) flags = line + " ";
+  }
+  return flags;
+}
+
+TEST(System, LargePagesAreAskedForWhereWholeOnesFit) {
+  constexpr size_t page = size_t{2} << 20;
+  if (std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled")) {
+    const std::unique_ptr<char, void (*)(void*)> memory(static_cast<char*>(os::allocate_aligned(page, 4 * page)),
+                                                        os::free_aligned);
+    os::prefer_large_pages(memory.get() + page + 1, page);  // holds none
+    EXPECT_EQ(mapping_flags(memory.get() + page).find(" hg "), std::string::npos);
+    os::prefer_large_pages(memory.get() + 64, 3 * page);
+    EXPECT_NE(mapping_flags(memory.get() + page).find(" hg "), std::string::npos);
+    EXPECT_NE(mapping_flags(memory.get() + 3 * page - 1).find(" hg "), std::string::npos);
+    EXPECT_EQ(mapping_flags(memory.get() + 3 * page).find(" hg "), std::string::npos);
+    std::fill_n(memory.get(), 4 * page, '\x5a');
+    EXPECT_EQ(memory.get()[3 * page], '\x5a');
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace heddle
