@@ -12,7 +12,7 @@
 namespace heddle::tests {
 namespace {
 
-constexpr int64_t rows = 83, width = 61;  // 5,063 elements
+constexpr int64_t part_rows = 83, part_width = 61;  // 5,063 elements
 
 class LongConcat : public DeviceTest {
  protected:
@@ -23,9 +23,9 @@ class LongConcat : public DeviceTest {
     return drawn;
   }
   void SetUp() override {
-    x = drawn({rows, width}, 1);
-    y = drawn({rows, width}, 2);
-    w = drawn({width, width}, 3);
+    x = drawn({part_rows, part_width}, 1);
+    y = drawn({part_rows, part_width}, 2);
+    w = drawn({part_width, part_width}, 3);
   }
   using Make = std::function<std::vector<Tensor>()>;
   // Each part is looked at by itself.
@@ -55,7 +55,8 @@ TEST_P(LongConcat, HoldsItsParts) {
   const Make arithmetic = [&] { return std::vector{x * 2.0 + y, exp(y), x - y}; };
   const Make products = [&] { return std::vector{matmul(x, w) * 0.5, matmul(y, w), x * y}; };
   const Make views = [&] {
-    return std::vector{reshape(transpose(exp(x)), {rows, width}), slice(exp(concat({x, y}, 0)), 0, {5, 5 + rows})};
+    return std::vector{reshape(transpose(exp(x)), {part_rows, part_width}),
+                       slice(exp(concat({x, y}, 0)), 0, {5, 5 + part_rows})};
   };
   const Make uneven = [&] {
     return std::vector{x + 1.0, slice(y * 2.0, 0, {3, 3}), slice(y * 3.0, 0, {0, 1}), concat({y, x, y}, 0) * 4.0};
@@ -74,13 +75,15 @@ TEST_P(LongConcat, HoldsItsParts) {
 // A part that others read as well, the same part twice, and a concat that is read at other places.
 TEST_P(LongConcat, PartsHaveOtherReaders) {
   const Tensor shared = tanh(x) * 3.0, all = concat({shared, y * 2.0, shared}, 0);
-  const Tensor total = sum(shared, {0}), picked = slice(all, 0, {rows - 2, 2 * rows + 5}) + 1.0, grown = matmul(all, w);
+  const Tensor total = sum(shared, {0}), picked = slice(all, 0, {part_rows - 2, 2 * part_rows + 5}) + 1.0,
+               grown = matmul(all, w);
   eval({all, total, picked, grown});
   const Make parts = [&] { return std::vector{tanh(x) * 3.0, y * 2.0, tanh(x) * 3.0}; };
   const std::vector<float> expected = in_turn(parts);
   expect_same(all.to_vector<float>(), expected);
   expect_same(total.to_vector<float>(), sum(tanh(x) * 3.0, {0}).to_vector<float>());
-  std::vector<float> shifted(expected.begin() + (rows - 2) * width, expected.begin() + (2 * rows + 5) * width);
+  std::vector<float> shifted(expected.begin() + (part_rows - 2) * part_width,
+                             expected.begin() + (2 * part_rows + 5) * part_width);
   for (float& value : shifted) value += 1;
   expect_same(picked.to_vector<float>(), shifted);
   expect_same(grown.to_vector<float>(), in_turn([&] {
@@ -90,12 +93,12 @@ TEST_P(LongConcat, PartsHaveOtherReaders) {
 
 // What is assigned reads the old value: parts are written when nobody reads it any more.
 TEST_P(LongConcat, AssignedOverWhatItsPartsRead) {
-  Tensor list = drawn({2 * rows, width}, 4);
+  Tensor list = drawn({2 * part_rows, part_width}, 4);
   const std::vector<float> old = list.to_vector<float>();
-  const Tensor first = slice(list, 0, {0, rows}), second = slice(list, 0, {rows, 2 * rows});
+  const Tensor first = slice(list, 0, {0, part_rows}), second = slice(list, 0, {part_rows, 2 * part_rows});
   list.assign(concat({second * 2.0, first + second}, 0));
   const std::vector<float> found = list.to_vector<float>();
-  const auto half = static_cast<size_t>(rows * width);
+  const auto half = static_cast<size_t>(part_rows * part_width);
   for (size_t i = 0; i < half; ++i) {
     ASSERT_NEAR(found[i], 2 * old[half + i], 1e-6) << i;
     ASSERT_NEAR(found[half + i], old[i] + old[half + i], 1e-5) << i;

@@ -84,8 +84,8 @@ TEST(WriteGgufSentencePiece, TokensAreThoseOfSentencePiece) {
   EXPECT_EQ(file.at("tokenizer.ggml.tokens").size(), 400u);
   const data::TokenizerPtr found = data::tokenizer_of(file, "written").tokenizer;
   size_t compared = 0;
-  for (const auto& [text, tokens] : SentencePieceFile::stored()["encoded"]
-                                        .get<std::vector<std::pair<std::string, std::vector<int32_t>>>>()) {
+  for (const auto& [text, tokens] :
+       SentencePieceFile::stored()["encoded"].get<std::vector<std::pair<std::string, std::vector<int32_t>>>>()) {
     if (text.find("<tool>") != std::string::npos) continue;  // tokenizer_gguf_test.cpp says why
     EXPECT_EQ(found->encode(text), tokens) << text;
     ++compared;
