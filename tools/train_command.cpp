@@ -25,7 +25,7 @@ void RankOptions::add_mesh_to(CLI::App& command) {
       .add_option(
           "--mesh", mesh,
           "What the ranks of a launch share: each batch (dp), or batches and, by --sharding, states (fsdp); heads and "
-          "widths (tp), blocks (pp) and positions (cp) of the model; e.g. dp=2,tp=2; default: each batch")
+          "widths (tp), blocks (pp), positions (cp) and experts (ep) of the model; e.g. dp=2,tp=2; default: each batch")
       ->type_name("AXES");
 }
 
