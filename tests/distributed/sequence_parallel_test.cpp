@@ -153,6 +153,7 @@ TEST_P(SequenceParallelOnDevices, KeepsFewerActivations) {
   EXPECT_LE(parts + static_cast<uint64_t>(2 * o.layers) * rows, all);
 }
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SequenceParallelOnDevices);  // a machine without any driver
 INSTANTIATE_TEST_SUITE_P(Devices, SequenceParallelOnDevices, testing::ValuesIn(heddle::test::kernel_devices()),
                          tests::device_test_name);
 
