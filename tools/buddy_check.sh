@@ -14,13 +14,11 @@ every=("$@")
 [ $# -gt 0 ] || every=(1 10)
 source tools/ranks.bash
 need mpirun
-[[ $(mpirun --version) =~ "(Open MPI) "([0-9]+) && ${BASH_REMATCH[1]} -ge 5 ]] || skip "mpirun has no ULFM"
+need_ulfm
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export HEDDLE_QUIET=1
-quiet=()  # of recipes that would generate samples
-[[ $recipe != *gpt* && $recipe != *lstm* ]] || quiet=(--set log.sample_every=1000000)
 # milliseconds EVERY: of an update, over all behind the first quarter.
 milliseconds() {
   "$heddle" launch -n "$ranks" --elastic -- train "$recipe" --batch "$batch" --steps "$steps" --sharding "$sharding" \

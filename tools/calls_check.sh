@@ -13,8 +13,6 @@ need mpirun
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export HEDDLE_QUIET=1 HEDDLE_SHARED_LISTS=0  # which would leave nothing to compare
-quiet=()  # of recipes that would generate samples
-[[ $recipe != *gpt* && $recipe != *lstm* ]] || quiet=(--set log.sample_every=1000000)
 # milliseconds NAME: of a step, the median of the run's windows.
 milliseconds() {
   "$heddle" launch -n 2 -- train "$recipe" --batch "$batch" --steps "$steps" --device "${DEVICE:-opencl:0}" --seed 3 \

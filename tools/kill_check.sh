@@ -188,10 +188,6 @@ restart_with_fewer() {
 updates() { sed -n "$2,$3p" "$1/metrics.jsonl" 2> /dev/null | sed -n 's/.*"event":"step","step":\([0-9]*\),.*/\1/p'; }
 trained_to() { [ "$(updates "$1" 1 '$' | tail -n 1)" -ge "$2" ] 2> /dev/null; }
 
-need_ulfm() {
-  [[ $(mpirun --version) =~ "(Open MPI) "([0-9]+) && ${BASH_REMATCH[1]} -ge 5 ]] || skip "mpirun has no ULFM"
-}
-
 go_on_without_one() {
   local n run=$folder/run victim killed took start step last back most=0 times=$folder/times steps=120 shards=()
   need_ulfm

@@ -9,17 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 recipe=${1:-char-gpt} batch=${2:-32} steps=${3:-20} rate=${4:-200mbit}
 source tools/ranks.bash
 source tools/two_hosts.bash
-[ "$(id -u)" = 0 ] || skip "root is needed to make network namespaces"
-need ip tc mpirun unshare
-
-id=$$ folder=$(mktemp -d)
-names=("hda$id" "hdb$id")
-cleanup() {
-  remove_hosts
-  rm -rf "$folder"
-}
-trap cleanup EXIT
-make_hosts
+open_hosts d tc
 link_hosts "$rate"
 
 sent() { ip netns exec "${names[$1]}" cat "/sys/class/net/hd$1/statistics/tx_bytes"; }

@@ -11,19 +11,15 @@ recipe=${1:-mnist-mlp} batch=${2:-64} steps=${3:-30} loss=${4:-0.01} delay=${5:-
 relay=$PWD/tools/lossy_link.py
 source tools/ranks.bash
 source tools/two_hosts.bash
-[ "$(id -u)" = 0 ] || skip "root is needed to make network namespaces"
-need ip mpirun python3 unshare
+open_hosts f python3
 [ -c /dev/net/tun ] || skip "there is no /dev/net/tun"
 
-id=$$ folder=$(mktemp -d) link="" down=""
-names=("hfa$id" "hfb$id")
+link="" down=""
 cleanup() {
   for pid in $link $down; do kill "$pid" 2> /dev/null || true; done
   remove_hosts
-  rm -rf "$folder"
 }
 trap cleanup EXIT
-make_hosts
 
 # connect LOSS DELAY_MS: both ends of a new link, with addresses.
 connect() {

@@ -9,16 +9,6 @@ rate=$1 ranks=$2 out=$3
 shift 3
 source tools/ranks.bash
 source tools/two_hosts.bash
-[ "$(id -u)" = 0 ] || skip "root is needed to make network namespaces"
-need ip tc mpirun unshare
-
-id=$$ folder=$(mktemp -d)
-names=("hda$id" "hdb$id")
-cleanup() {
-  remove_hosts
-  rm -rf "$folder"
-}
-trap cleanup EXIT
-make_hosts
+open_hosts d tc
 link_hosts "$rate"
 per_host=$((ranks / 2)) train_on_both 10.203.0 "$out" "$@"

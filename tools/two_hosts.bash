@@ -1,13 +1,19 @@
-# Two network namespaces that stand for two hosts, each with $per_host ranks (1); sourced behind ranks.bash, where
-# $folder and names=(FIRST SECOND) are set. Root is needed.
-#   make_hosts                        both namespaces, and what mpirun starts on the second one
+# Two network namespaces that stand for two hosts, each with $per_host ranks (1); sourced behind ranks.bash.
+#   open_hosts LETTER TOOL...         both namespaces, whose names=(FIRST SECOND) have that letter and $id, and $folder
+#                                     with what mpirun starts on the second one; all go when the script ends. Skips
+#                                     where there is no root, or a tool is not installed
 #   link_hosts RATE                   a pair of veth between them, 10.203.0.1 and 10.203.0.2, of that rate (tc's tbf)
-#   remove_hosts
+#   remove_hosts                      what the script's own trap on EXIT has to do, if it sets one
 #   train_on_both SUBNET OUT OPTIONS  trains with addresses SUBNET.1 and SUBNET.2, into the folder OUT; prints the last
 #                                     line of the run. What a rank says stands in $folder/out and $folder/error
 # shellcheck shell=bash disable=SC2154
-make_hosts() {
+open_hosts() {
   local name
+  [ "$(id -u)" = 0 ] || skip "root is needed to make network namespaces"
+  need ip mpirun unshare "${@:2}"
+  id=$$ folder=$(mktemp -d)
+  names=("h$1a$id" "h$1b$id")
+  trap remove_hosts EXIT
   for name in "${names[@]}"; do
     ip netns add "$name" 2> "$folder/error" || skip "no network namespace can be made ($(cat "$folder/error"))"
     ip netns exec "$name" ip link set lo up
@@ -35,6 +41,7 @@ link_hosts() {
 remove_hosts() {
   local name
   for name in "${names[@]}"; do ip netns del "$name" 2> /dev/null || true; done
+  rm -rf "$folder"
 }
 train_on_both() {
   local subnet=$1 out=$2 processors=$(($(nproc) > 1 ? $(nproc) / 2 : 1))
