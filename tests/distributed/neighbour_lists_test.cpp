@@ -17,7 +17,7 @@
 #include "heddle/nn/norm.h"
 #include "tests/distributed/layers_task.h"
 #include "tests/distributed/train_ranks.h"
-#include "tests/support/devices.h"
+#include "tests/support/device_test.h"
 
 namespace heddle::train {
 namespace {
@@ -164,11 +164,7 @@ TEST_P(Neighbours, TrainingHasTheBitsOfMessages) {
   EXPECT_EQ(shared[0].weights, shared[1].weights);
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Neighbours);  // a machine without any driver
-INSTANTIATE_TEST_SUITE_P(Devices, Neighbours, testing::ValuesIn(heddle::test::kernel_devices()), device_name);
+HEDDLE_DEVICE_TESTS(Neighbours);
 
 }  // namespace
 }  // namespace heddle::train

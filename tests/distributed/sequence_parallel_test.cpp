@@ -15,7 +15,6 @@
 #include "heddle/train/model_parallel/parted_model.h"
 #include "tests/distributed/rank_threads.h"
 #include "tests/support/device_test.h"
-#include "tests/support/devices.h"
 
 namespace heddle::train {
 namespace {
@@ -153,9 +152,7 @@ TEST_P(SequenceParallelOnDevices, KeepsFewerActivations) {
   EXPECT_LE(parts + static_cast<uint64_t>(2 * o.layers) * rows, all);
 }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SequenceParallelOnDevices);  // a machine without any driver
-INSTANTIATE_TEST_SUITE_P(Devices, SequenceParallelOnDevices, testing::ValuesIn(heddle::test::kernel_devices()),
-                         tests::device_test_name);
+HEDDLE_DEVICE_TESTS(SequenceParallelOnDevices);
 
 }  // namespace
 }  // namespace heddle::train

@@ -7,23 +7,14 @@
 #include "heddle/core/functions/random/random.h"
 #include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
+#include "tests/nn/tiny_llama.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {
 namespace {
 
-const nn::LlamaOptions tiny_options{.vocabulary = 19,
-                                    .context = 16,
-                                    .layers = 2,
-                                    .heads = 4,
-                                    .key_heads = 2,
-                                    .width = 24,
-                                    .hidden = 20,
-                                    .eps = 1e-4,
-                                    .rope_base = 50};
-
 nn::LlamaOptions tied() {
-  nn::LlamaOptions o = tiny_options;
+  nn::LlamaOptions o = tiny;
   o.tied = true;
   return o;
 }
@@ -158,7 +149,7 @@ class LlamaTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(LlamaTest, IsItsDefinition) {
-  for (const nn::LlamaOptions& options : {tiny_options, tied()}) {
+  for (const nn::LlamaOptions& options : {tiny, tied()}) {
     nn::Llama model = make(options, where());
     const Definition definition(options, model.state_dict());
     const NoGradScope no_grad;
@@ -169,8 +160,8 @@ TEST_P(LlamaTest, IsItsDefinition) {
 }
 
 TEST_P(LlamaTest, OnePositionAtATimeIsTheWhole) {
-  nn::Llama model = make(tiny_options, where());
-  const Definition definition(tiny_options, model.state_dict());
+  nn::Llama model = make(tiny, where());
+  const Definition definition(tiny, model.state_dict());
   const std::vector<Values> first = definition.run(first_text), second = definition.run(second_text);
   const auto column = [&](int64_t t) { return squeeze(slice(texts(), 1, {.start = t, .stop = t + 1}), 1); };
   for (const bool cached : {true, false}) {
@@ -190,7 +181,7 @@ TEST_P(LlamaTest, OnePositionAtATimeIsTheWhole) {
 INSTANTIATE_TEST_SUITE_P(Devices, LlamaTest, testing::ValuesIn(test::value_devices()), device_test_name);
 
 TEST(Llama, HasHuggingFacesNames) {
-  const nn::StateDict state = nn::Llama(tiny_options, {.device = reference()}).state_dict();
+  const nn::StateDict state = nn::Llama(tiny, {.device = reference()}).state_dict();
   EXPECT_EQ(state.size(), 3u + 2 * 9);
   for (const char* name : {"model.embed_tokens.weight", "model.layers.1.self_attn.q_proj.weight",
                            "model.layers.0.mlp.gate_proj.weight", "model.layers.1.input_layernorm.weight",
@@ -207,8 +198,8 @@ TEST(Llama, IsTrained) {
 }
 
 TEST(Llama, ComesBackFromItsDescription) {
-  const nn::LanguageModel model(nn::describe(tiny_options), reference());
-  EXPECT_EQ(model.description(), nn::describe(tiny_options));
+  const nn::LanguageModel model(nn::describe(tiny), reference());
+  EXPECT_EQ(model.description(), nn::describe(tiny));
   EXPECT_EQ(model.vocabulary(), 19);
   EXPECT_EQ(model.module().state_dict().size(), 21u);
   EXPECT_EQ(model.decoder({.context = 8})->context(), 8);
@@ -216,7 +207,7 @@ TEST(Llama, ComesBackFromItsDescription) {
 
 TEST(Llama, RefusesWhatDoesNotFit) {
   const auto refused = [](auto change, const char* why) {
-    nn::LlamaOptions o = tiny_options;
+    nn::LlamaOptions o = tiny;
     change(o);
     expect_error<ValueError>([&] { nn::Llama(o, {.device = reference()}); }, {why});
   };
@@ -226,7 +217,7 @@ TEST(Llama, RefusesWhatDoesNotFit) {
   refused([](auto& o) { o.eps = -1; }, "eps is -1");
   refused([](auto& o) { o.rope_base = 0; }, "rope_base is 0");
   refused([](auto& o) { o.layers = -1; }, "layers is -1");
-  nn::Llama model(tiny_options, {.device = reference()});
+  nn::Llama model(tiny, {.device = reference()});
   expect_error<ShapeError>([&] { model(zeros({1, 17}, DType::i32, &reference())); }, {"a length of at most 16"});
 }
 

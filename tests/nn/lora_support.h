@@ -7,18 +7,9 @@
 #include "heddle/nn/lora.h"
 #include "heddle/nn/models/llama.h"
 #include "tests/nn/support.h"
+#include "tests/nn/tiny_llama.h"
 
 namespace heddle::tests {
-
-inline const nn::LlamaOptions tiny{.vocabulary = 19,
-                                   .context = 16,
-                                   .layers = 2,
-                                   .heads = 4,
-                                   .key_heads = 2,
-                                   .width = 24,
-                                   .hidden = 20,
-                                   .eps = 1e-4,
-                                   .rope_base = 50};
 
 // Of a stored case, under PEFT's names.
 inline nn::LoraOptions options_of(const nlohmann::json& c) {
