@@ -5,14 +5,14 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/distributed/gradient_lists.h"
 #include "heddle/train/flat_list.h"
 
 namespace heddle::train {
 namespace {
 
-// A list that is sent while others are computed costs a submission and a call more. Of a large model it has more, so
-// that there are not many.
-constexpr int64_t least_list_bytes = 512 << 10, most_lists = 16;
+using distributed::least_list_bytes;
+using distributed::most_lists;
 
 std::vector<Tensor> floating_weights(const nn::Module& model) {
   std::vector<Tensor> found = model.parameters();

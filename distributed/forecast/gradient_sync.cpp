@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "heddle/core/base/error.h"
+#include "heddle/distributed/gradient_lists.h"
 
 namespace heddle::distributed {
 namespace {
@@ -51,10 +52,9 @@ double sum_seconds(double bytes, Sharding sharding, const Sharers& sharers) {
 }
 
 std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets) {
-  constexpr double least_bytes = 512 << 10, most_lists = 16;
   double all = 0;
   for (const Bucket& bucket : buckets) all += bucket.bytes;
-  const double enough = std::max(least_bytes, all / most_lists);
+  const double enough = std::max(static_cast<double>(least_list_bytes), all / most_lists);
   std::vector<Bucket> lists;
   for (const Bucket& bucket : buckets) {
     if (bucket.bytes == 0) continue;

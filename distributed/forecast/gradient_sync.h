@@ -43,7 +43,7 @@ double sum_seconds(double bytes, Sharding sharding, const Sharers& sharers);
 struct Bucket {
   double ready = 0, bytes = 0;
 };
-// Without shards: lists as training sends them (train/shared_gradients.h), of 512 KiB at least, at most 16.
+// Without shards: lists as training sends them (distributed/gradient_lists.h).
 std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets);
 // When the sums of all are there. They are sent one after the other in the order in which they are ready, while others'
 // latency passes.
