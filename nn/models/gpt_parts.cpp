@@ -63,10 +63,19 @@ Tensor own_rows(const Tensor& rows, const CutPlace& at) {
 // (B, T, ...) as (B T, ...).
 Tensor as_rows(const Tensor& x) { return reshape(x, x.shape().without(0).with(0, x.dim(0) * x.dim(1))); }
 
-// dropout() of the rank's rows x (N / ranks, C): all draw the mask of all rows.
-Tensor own_dropout(const Tensor& x, const CutPlace& at, double p) {
+// dropout() of what lies between layers, or, `own`, of the rank's rows of it, (N / ranks, C): all draw the mask of all
+// rows.
+Tensor dropped(const Tensor& x, double p, bool training, const CutPlace& at, bool own) {
+  if (!own || p == 0 || !training) return heddle::dropout(x, p, training);
   const Tensor mask = heddle::dropout(ones(x.shape().with(0, x.dim(0) * at.ranks), x.dtype(), &x.device()), p, true);
   return x * own_rows(mask, at);
+}
+
+// Each rank has the gradients of its own positions, `own`, so what all share varies as well.
+Tensor normed(LayerNorm& norm, const Tensor& x, bool own) {
+  (void)typed_part(norm.weight, own);
+  (void)typed_part(norm.bias, own);
+  return norm(x);
 }
 
 // The rows of all ranks, in the dtype in which products take them: as many bytes as sums behind products are.
@@ -122,15 +131,6 @@ GptBlockParts::GptBlockParts(const GptOptions& o, const GptPlace& place,
 
 const Tensor& GptBlockParts::typed(const Tensor& part) const { return typed_part(part, tensor_.ranks > 1); }
 
-// Each rank has the gradients of its own positions, so what all share varies as well.
-const Tensor& GptBlockParts::shared(const Tensor& whole) const { return typed_part(whole, sequence_parallel_); }
-
-Tensor GptBlockParts::normed(LayerNorm& norm, const Tensor& x) const {
-  (void)shared(norm.weight);
-  (void)shared(norm.bias);
-  return norm(x);
-}
-
 Tensor GptBlockParts::whole(const Tensor& x) const {
   return sequence_parallel_ ? reshape(all_rows(x), {-1, length_, x.dim(-1)}) : x;
 }
@@ -140,12 +140,7 @@ Tensor GptBlockParts::row_product(const Tensor& x, const Linear& layer) const {
   if (tensor_.ranks == 1) return linear(x, layer.weight, layer.bias);
   const Tensor part = linear(x, typed(layer.weight), {});
   if (!sequence_parallel_) return distributed::psum(part, tensor_axis) + layer.bias;
-  return distributed::reduce_scatter(as_rows(part), tensor_axis, 0) + shared(layer.bias);
-}
-
-Tensor GptBlockParts::dropped(const Tensor& x) const {
-  if (!sequence_parallel_ || dropout_ == 0 || !training()) return heddle::dropout(x, dropout_, training());
-  return own_dropout(x, tensor_, dropout_);
+  return distributed::reduce_scatter(as_rows(part), tensor_axis, 0) + typed_part(layer.bias, true);
 }
 
 // The mask of a kernel counts from the rank's own first head: each rank has chance of its own, and the process's goes
@@ -165,20 +160,22 @@ Tensor GptBlockParts::attend(const Tensor& queries, const Tensor& keys, const Te
 }
 
 Tensor GptBlockParts::attended(const Tensor& x) {
-  const Tensor joined = linear(whole(normed(ln_1_, x)), typed(c_attn_->weight), typed(c_attn_->bias));
+  const Tensor joined =
+      linear(whole(normed(ln_1_, x, sequence_parallel_)), typed(c_attn_->weight), typed(c_attn_->bias));
   const auto [queries, keys, values] = split_heads(joined, heads_);
   return row_product(attend(queries, keys, values), *attn_proj_);
 }
 
 Tensor GptBlockParts::grown(const Tensor& x) {
   if (mixture_) return (*mixture_)(ln_2_(x));
-  const Tensor inner = linear(whole(normed(ln_2_, x)), typed(c_fc_->weight), typed(c_fc_->bias));
+  const Tensor inner = linear(whole(normed(ln_2_, x, sequence_parallel_)), typed(c_fc_->weight), typed(c_fc_->bias));
   return row_product(tanh_gelu_ ? gelu_tanh(inner) : gelu(inner), *mlp_proj_);
 }
 
 Tensor GptBlockParts::forward(const Tensor& x) {
-  const Tensor middle = x + dropped(attended(x));
-  return middle + dropped(grown(middle));
+  const auto drop = [this](const Tensor& y) { return dropped(y, dropout_, training(), tensor_, sequence_parallel_); };
+  const Tensor middle = x + drop(attended(x));
+  return middle + drop(grown(middle));
 }
 
 GptParts::GptParts(const Gpt& whole, GptPlace place)
@@ -268,9 +265,7 @@ Tensor GptParts::embed(const Tensor& tokens) {
   if (place_.sequence_parallel)
     places = own_rows(as_rows(expand(places, {own.dim(0), own.dim(1), options_.width})), place_.tensor);
   const Tensor x = rows + places, wide = cast(x, promote(x.dtype(), DType::f32));
-  if (!place_.sequence_parallel || options_.dropout == 0 || !training())
-    return heddle::dropout(wide, options_.dropout, training());
-  return own_dropout(wide, place_.tensor, options_.dropout);
+  return dropped(wide, options_.dropout, training(), place_.tensor, place_.sequence_parallel);
 }
 
 Tensor GptParts::run(const Tensor& x, const BlockRange& blocks, int64_t length) {
@@ -283,9 +278,7 @@ Tensor GptParts::run(const Tensor& x, const BlockRange& blocks, int64_t length) 
 Tensor GptParts::loss(const Tensor& x, const Tensor& targets, double smoothing) {
   if (place_.vocabulary_in_parts && smoothing > 0)
     throw ValueError("[GptParts] smoothed targets of a vocabulary in parts do not exist yet");
-  (void)typed_part(ln_f_.weight, place_.sequence_parallel);
-  (void)typed_part(ln_f_.bias, place_.sequence_parallel);
-  Tensor last = ln_f_(x), classes = flatten(own_positions(targets));
+  Tensor last = normed(ln_f_, x, place_.sequence_parallel), classes = flatten(own_positions(targets));
   std::vector<std::string> axes = place_.batch_axes;
   if (place_.positions.ranks > 1) axes.emplace_back(position_axis);
   if (place_.sequence_parallel && place_.vocabulary_in_parts) {

@@ -74,12 +74,9 @@ class GptBlockParts : public Module {
   Tensor attended(const Tensor& x);
   Tensor attend(const Tensor& queries, const Tensor& keys, const Tensor& values);
   Tensor grown(const Tensor& x);
-  Tensor normed(LayerNorm& norm, const Tensor& x) const;
   Tensor whole(const Tensor& x) const;
   Tensor row_product(const Tensor& x, const Linear& layer) const;
-  Tensor dropped(const Tensor& x) const;
   const Tensor& typed(const Tensor& part) const;
-  const Tensor& shared(const Tensor& whole) const;
 
   CutPlace tensor_, positions_;
   bool sequence_parallel_;
