@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "heddle/core/functions/functions.h"
 #include "heddle/distributed/errors.h"
 #include "heddle/io/safetensors_bytes.h"
 #include "heddle/train/checked_file.h"
@@ -19,6 +20,12 @@ constexpr int64_t nothing = -1;
 
 Shape shape_of(const std::vector<uint8_t>& bytes) { return Shape{static_cast<int64_t>(bytes.size())}; }
 
+// A view, so that no more is read than that.
+Tensor elements_of(const Tensor& whole, const BuddyCopies::Cut& cut) {
+  if (cut.end - cut.begin == whole.numel()) return whole;
+  return slice(flatten(whole.detach()), 0, {.start = cut.begin, .stop = cut.end});
+}
+
 // What this rank has of the run that no other has, as the bytes of a safetensors file.
 std::vector<uint8_t> own_part(const Checkpoint& checkpoint, const BuddyCopies::Cuts& cuts,
                               const std::vector<Optimizers::ShardState>& states) {
@@ -28,7 +35,7 @@ std::vector<uint8_t> own_part(const Checkpoint& checkpoint, const BuddyCopies::C
   for (const auto& [name, cut] : cuts) {
     const auto tensor = checkpoint.tensors.find(name);
     if (tensor != checkpoint.tensors.end() && cut.begin < cut.end)
-      part.add_cut(name, tensor->second, cut.begin, cut.end);
+      part.add_piece(name, tensor->second.shape(), cut.begin, elements_of(tensor->second, cut));
   }
   return part.bytes();
 }
@@ -89,13 +96,8 @@ std::optional<Found> youngest_whole(const std::vector<std::vector<Held>>& held) 
 
 // A part of the source, whatever it has of others.
 std::vector<uint8_t> part_from(Replicas& replicas, int source, int64_t owner, const BuddyCopy& mine) {
-  std::vector<uint8_t> part;
-  if (replicas.rank() == source) part = mine.owner == owner ? mine.own : mine.before;
-  auto length = static_cast<int64_t>(part.size());
-  replicas.wait(replicas.all().broadcast(&length, DType::i64, Shape(), source));
-  part.resize(static_cast<size_t>(length));
-  replicas.wait(replicas.all().broadcast(part.data(), DType::u8, shape_of(part), source));
-  return part;
+  if (replicas.rank() != source) return replicas.of_rank(source, std::vector<uint8_t>());
+  return replicas.of_rank(source, mine.owner == owner ? mine.own : mine.before);
 }
 
 }  // namespace
@@ -103,7 +105,7 @@ std::vector<uint8_t> part_from(Replicas& replicas, int source, int64_t owner, co
 void BuddyCopies::keep(int64_t step, const Checkpoint& checkpoint, const Cuts& cuts,
                        const std::vector<Optimizers::ShardState>& states) {
   settle();
-  const int size = replicas_.size(), before = (replicas_.rank() + size - 1) % size;
+  const int before = rank_before(), next = (replicas_.rank() + 1) % replicas_.size();
   kept_[1] = std::exchange(kept_[0], std::nullopt);
   BuddyCopy& copy = kept_[0].emplace(
       BuddyCopy{.number = made_++, .step = step, .owner = replicas_.owner(), .owners = replicas_.owners()});
@@ -114,7 +116,6 @@ void BuddyCopies::keep(int64_t step, const Checkpoint& checkpoint, const Cuts& c
   copy.rest = on_host(rest, step, {});
   copy.own = own_part(checkpoint, cuts, states);
   distributed::Group& all = replicas_.all();
-  const int next = (replicas_.rank() + 1) % size;
   int64_t own_length = static_cast<int64_t>(copy.own.size()), length = 0;
   const distributed::Ticket told = all.send(&own_length, DType::i64, Shape(), next);
   UnderWay part;
@@ -131,8 +132,7 @@ void BuddyCopies::settle() {
   replicas_.wait(under_way_->received);
   replicas_.wait(under_way_->sent);
   under_way_.reset();
-  const int size = replicas_.size();
-  kept_[0]->owner_before = (replicas_.rank() + size - 1) % size % replicas_.owners();
+  kept_[0]->owner_before = rank_before() % replicas_.owners();
 }
 
 std::vector<BuddyCopy> BuddyCopies::take() {
@@ -162,8 +162,7 @@ std::optional<SurvivorState> joined_copies(Replicas& replicas, const std::vector
     pieces.take(source, parts.back().tensors, parts.back().metadata);
   }
   SurvivorState state = most_advanced(replicas, copy.rest);
-  for (StatePieces::Whole& whole : pieces.join("copies of ranks' parts"))
-    state.tensors[whole.name] = {whole.dtype, whole.shape, std::move(whole.bytes)};
+  for (auto& [name, whole] : pieces.join("copies of ranks' parts")) state.tensors[name] = std::move(whole);
   return state;
 }
 

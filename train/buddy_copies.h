@@ -30,7 +30,6 @@ class BuddyCopies {
   // tensor of which it owns none, or that does not change, nothing.
   struct Cut {
     int64_t begin = 0, end = 0;
-    bool operator==(const Cut&) const = default;
   };
   using Cuts = std::map<std::string, Cut>;
 
@@ -46,6 +45,8 @@ class BuddyCopies {
   std::vector<BuddyCopy> take();
 
  private:
+  int rank_before() const { return (replicas_.rank() + replicas_.size() - 1) % replicas_.size(); }
+
   struct UnderWay {
     distributed::Ticket sent, received;
   };

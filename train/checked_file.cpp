@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -79,16 +78,6 @@ Snapshot::Snapshot(const TensorMap& tensors, const Metadata& metadata) : metadat
 void Snapshot::add_piece(const std::string& name, const Shape& whole, int64_t begin, const Tensor& values) {
   contents_.push_back(values.to_bytes());
   train::add_piece(tensors_, metadata_, name, whole, begin, {values.dtype(), values.shape(), contents_.back()});
-}
-
-void Snapshot::add_cut(const std::string& name, const Tensor& whole, int64_t begin, int64_t end) {
-  std::vector<uint8_t> values = whole.to_bytes();
-  const auto size = static_cast<std::ptrdiff_t>(size_of(whole.dtype()));
-  values.erase(values.begin() + size * end, values.end());
-  values.erase(values.begin(), values.begin() + size * begin);
-  const Shape shape = end - begin == whole.numel() ? whole.shape() : Shape{end - begin};
-  contents_.push_back(std::move(values));
-  train::add_piece(tensors_, metadata_, name, whole.shape(), begin, {whole.dtype(), shape, contents_.back()});
 }
 
 std::vector<uint8_t> Snapshot::bytes() const { return safetensors_bytes(tensors_, metadata_); }

@@ -21,10 +21,8 @@ class Snapshot {
   Snapshot(const TensorMap& tensors, const Metadata& metadata);
   Snapshot(Snapshot&&) = default;  // a copy's views would point into the original
   void add(const std::string& key, const std::string& value) { metadata_[key] = value; }
-  // A piece (train/state_pieces.h) of a tensor of the shape `whole`: its elements from `begin` on, or those of a tensor
-  // that is whole.
+  // A piece (train/state_pieces.h) of a tensor of the shape `whole`: its elements from `begin` on.
   void add_piece(const std::string& name, const Shape& whole, int64_t begin, const Tensor& values);
-  void add_cut(const std::string& name, const Tensor& whole, int64_t begin, int64_t end);
   // What write() would write, but for the checksums.
   std::vector<uint8_t> bytes() const;
   // Gives the checksum of all but elements.

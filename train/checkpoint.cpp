@@ -31,18 +31,6 @@ WholeCheckpoint read_whole(const std::string& path, States states) {
   return whole;
 }
 
-// What is asked for goes to the device, and the rest is kept where that is asked for.
-Checkpoint taken(WholeCheckpoint whole, DeviceContext* device, States states) {
-  Checkpoint checkpoint{{}, std::move(whole.file.metadata), nullptr};
-  SafetensorsBytes chosen;
-  for (const auto& [name, tensor] : whole.file.tensors) {
-    if (states == States::on_device || !name.starts_with(optimizer_prefix)) chosen.tensors.emplace(name, tensor);
-  }
-  checkpoint.tensors = chosen.upload(device);
-  if (states == States::on_host) checkpoint.bytes = std::make_shared<const WholeCheckpoint>(std::move(whole));
-  return checkpoint;
-}
-
 struct Whole {
   int64_t step = 0;
   std::string path;
@@ -88,6 +76,17 @@ std::vector<std::string> files_of(const std::string& folder) {
 }
 
 }  // namespace
+
+Checkpoint to_device(WholeCheckpoint whole, DeviceContext* device, States states) {
+  Checkpoint checkpoint{{}, std::move(whole.file.metadata), nullptr};
+  SafetensorsBytes chosen;
+  for (const auto& [name, tensor] : whole.file.tensors) {
+    if (states == States::on_device || !name.starts_with(optimizer_prefix)) chosen.tensors.emplace(name, tensor);
+  }
+  checkpoint.tensors = chosen.upload(device);
+  if (states == States::on_host) checkpoint.bytes = std::make_shared<const WholeCheckpoint>(std::move(whole));
+  return checkpoint;
+}
 
 CheckpointWriter::CheckpointWriter(const std::string& folder, const CheckpointOptions& options)
     : folder_(folder), options_(options) {
@@ -183,7 +182,7 @@ const TensorBytesMap& Checkpoint::on_host() const {
 
 Checkpoint load_checkpoint(const std::string& path, DeviceContext* device, States states) {
   try {
-    return taken(read_whole(path, states), device, states);
+    return to_device(read_whole(path, states), device, states);
   } catch (const IoError& error) {
     const fs::path name(path);
     const std::string folder = name.parent_path().string();
@@ -201,7 +200,8 @@ std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder
                                                        States states) {
   std::vector<std::string> broken;
   if (auto whole = newest_whole(folder, checkpoint_steps(folder), states, broken)) {
-    return LatestCheckpoint{whole->step, whole->path, taken(std::move(whole->file), device, states), std::move(broken)};
+    return LatestCheckpoint{whole->step, whole->path, to_device(std::move(whole->file), device, states),
+                            std::move(broken)};
   }
   if (!broken.empty())
     throw IoError(fmt::format("[checkpoint] {}: no checkpoint is whole: {}", folder, fmt::join(broken, "; ")));
@@ -217,7 +217,7 @@ std::optional<LatestCheckpoint> load_best_checkpoint(const std::string& folder, 
     if (score && (!best || *score < *score_in(best->file.file.metadata))) best = std::move(whole);
   }
   if (!best) return std::nullopt;
-  return LatestCheckpoint{best->step, best->path, taken(std::move(best->file), device, States::left_out),
+  return LatestCheckpoint{best->step, best->path, to_device(std::move(best->file), device, States::left_out),
                           std::move(broken)};
 }
 

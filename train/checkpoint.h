@@ -86,6 +86,10 @@ std::string checkpoint_path(const std::string& folder, int64_t step);
 // Steps of the files in a folder, the oldest first; whether they are whole is not known.
 std::vector<int64_t> checkpoint_steps(const std::string& folder);
 
+// Of a file, or what stands for one: what `states` asks for goes to the device, and all is kept on the host where it
+// asks for that.
+Checkpoint to_device(WholeCheckpoint whole, DeviceContext* device, States states);
+
 // One file, at once, on this thread.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // Reads and checks a file. The error for a damaged one names the newest whole one beside it that is older.

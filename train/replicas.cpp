@@ -177,11 +177,18 @@ uint64_t Replicas::of_first(uint64_t value) {
   return static_cast<uint64_t>(bits);
 }
 
-std::string Replicas::of_first(const std::string& text) {
-  std::string same(of_first(uint64_t{text.size()}), '\0');
-  if (leads()) same = text;
-  wait(all_.broadcast(same.data(), DType::u8, Shape{static_cast<int64_t>(same.size())}, 0));
-  return same;
+template <class Bytes>
+Bytes Replicas::bytes_of_rank(int source, Bytes mine) {
+  auto length = static_cast<int64_t>(mine.size());
+  wait(all_.broadcast(&length, DType::i64, Shape(), source));
+  mine.resize(static_cast<size_t>(length));
+  wait(all_.broadcast(mine.data(), DType::u8, Shape{length}, source));
+  return mine;
+}
+
+std::string Replicas::of_rank(int source, std::string mine) { return bytes_of_rank(source, std::move(mine)); }
+std::vector<uint8_t> Replicas::of_rank(int source, std::vector<uint8_t> mine) {
+  return bytes_of_rank(source, std::move(mine));
 }
 
 bool Replicas::any(bool mine) {

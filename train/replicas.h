@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "heddle/core/base/callable.h"
@@ -94,7 +95,10 @@ class Replicas {
   void take_first(std::vector<float>& values);
   double of_first(double value);
   uint64_t of_first(uint64_t value);
-  std::string of_first(const std::string& text);
+  std::string of_first(std::string text) { return of_rank(0, std::move(text)); }
+  // What that rank has, of any length.
+  std::string of_rank(int source, std::string mine);
+  std::vector<uint8_t> of_rank(int source, std::vector<uint8_t> mine);
   // Until the first rank has gone or, past the world's limit, fails: for a rank that came to the same end, of which the
   // first one speaks.
   void wait_for_first() { (void)of_first(0.0); }
@@ -118,6 +122,8 @@ class Replicas {
   bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
  private:
+  template <class Bytes>
+  Bytes bytes_of_rank(int source, Bytes mine);
   std::vector<int> different(const std::string& mine);
 
   distributed::World& world_;

@@ -51,10 +51,10 @@ void read_parts(const std::string& path, int64_t ranks, WholeCheckpoint& checkpo
     files.push_back(read_part(path, checkpoint.file.metadata, rank, ranks));
     pieces.take(shard_path(path, rank, ranks), files.back().tensors, files.back().metadata);
   }
-  for (StatePieces::Whole& whole : pieces.join(path)) {
+  for (auto& [name, whole] : pieces.join(path)) {
     const std::vector<uint8_t>& kept = checkpoint.joined.emplace_back(std::move(whole.bytes));
-    if (!checkpoint.file.tensors.emplace(whole.name, TensorBytes{whole.dtype, whole.shape, kept}).second)
-      fail(fmt::format("{}: '{}' is there twice", path, whole.name));
+    if (!checkpoint.file.tensors.emplace(name, TensorBytes{whole.dtype, whole.shape, kept}).second)
+      fail(fmt::format("{}: '{}' is there twice", path, name));
   }
 }
 

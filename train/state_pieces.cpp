@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_number.h"
@@ -91,12 +92,12 @@ void StatePieces::take_whole(const std::string& source, const std::string& name,
 }
 
 // Room is made for what is there, whatever the shape says.
-std::vector<StatePieces::Whole> StatePieces::join(const std::string& source) const {
-  std::vector<Whole> all;
+std::map<std::string, HostTensor> StatePieces::join(const std::string& source) const {
+  std::map<std::string, HostTensor> all;
   for (const auto& [name, tensor] : whole_)
-    all.push_back({name, tensor.dtype, tensor.shape, {tensor.bytes.begin(), tensor.bytes.end()}});
+    all[name] = {tensor.dtype, tensor.shape, {tensor.bytes.begin(), tensor.bytes.end()}};
   for (const auto& [name, pieces] : pieces_) {
-    Whole& whole = all.emplace_back(Whole{name, pieces.dtype, pieces.shape, {}});
+    HostTensor whole{pieces.dtype, pieces.shape, {}};
     int64_t at = 0;
     for (const auto& [begin, piece] : pieces.by_begin) {
       if (begin != at) break;
@@ -105,7 +106,7 @@ std::vector<StatePieces::Whole> StatePieces::join(const std::string& source) con
     }
     if (at != pieces.shape.numel())
       misfit(fmt::format("{}: elements of '{}' from {} on are in no part", source, name, at));
-    if (whole_.contains(name)) misfit(fmt::format("{}: '{}' is there twice", source, name));
+    if (!all.emplace(name, std::move(whole)).second) misfit(fmt::format("{}: '{}' is there twice", source, name));
   }
   return all;
 }

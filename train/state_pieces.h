@@ -18,6 +18,13 @@
 
 namespace heddle::train {
 
+// A tensor whose bytes are its own.
+struct HostTensor {
+  DType dtype = DType::f32;
+  Shape shape;
+  std::vector<uint8_t> bytes;
+};
+
 // Adds a tensor of the shape `whole`, of which `values` are the elements [begin, end).
 void add_piece(TensorBytesMap& tensors, Metadata& metadata, const std::string& name, const Shape& whole, int64_t begin,
                const TensorBytes& values);
@@ -27,14 +34,8 @@ class StatePieces {
   // A rank's tensors, which stay where they are until join(); `source` is what errors name.
   void take(const std::string& source, const TensorBytesMap& tensors, const Metadata& metadata);
 
-  struct Whole {
-    std::string name;
-    DType dtype = DType::f32;
-    Shape shape;
-    std::vector<uint8_t> bytes;
-  };
-  // All of them, whole; `source` is what gaps are named of.
-  std::vector<Whole> join(const std::string& source) const;
+  // All of them, whole, by name; `source` is what gaps are named of.
+  std::map<std::string, HostTensor> join(const std::string& source) const;
 
  private:
   // Elements of one tensor from all ranks.

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
 #include "heddle/core/base/error.h"
-#include "heddle/train/prefix.h"
 #include "heddle/train/sharded_checkpoint.h"
 
 namespace heddle::train {
@@ -71,19 +69,6 @@ SurvivorState state_of(const std::string& header, SurvivorState mine) {
   return state;
 }
 
-template <class Bytes>
-void take_from(Replicas& replicas, int source, Bytes& bytes) {
-  replicas.wait(replicas.all().broadcast(bytes.data(), DType::u8, Shape{static_cast<int64_t>(bytes.size())}, source));
-}
-
-std::string text_of(Replicas& replicas, int source, std::string mine) {
-  auto length = static_cast<int64_t>(mine.size());
-  replicas.wait(replicas.all().broadcast(&length, DType::i64, Shape(), source));
-  mine.resize(static_cast<size_t>(length));
-  take_from(replicas, source, mine);
-  return mine;
-}
-
 }  // namespace
 
 SurvivorState on_host(const Checkpoint& checkpoint, int64_t step, std::vector<StepRecord> untold) {
@@ -94,17 +79,11 @@ SurvivorState on_host(const Checkpoint& checkpoint, int64_t step, std::vector<St
 }
 
 Checkpoint to_device(const SurvivorState& state, DeviceContext& device, States states) {
-  Checkpoint checkpoint{{}, state.metadata, nullptr};
-  WholeCheckpoint here;
-  for (const auto& [name, tensor] : state.tensors) {
-    here.file.tensors.emplace(name, TensorBytes{tensor.dtype, tensor.shape, tensor.bytes});
-    if (states == States::on_device || !name.starts_with(optimizer_prefix))
-      checkpoint.tensors.emplace(
-          name, Tensor::from_bytes(tensor.bytes.data(), static_cast<size_t>(tensor.shape.numel()), tensor.dtype,
-                                   tensor.shape, &device));
-  }
-  if (states == States::on_host) checkpoint.bytes = std::make_shared<const WholeCheckpoint>(std::move(here));
-  return checkpoint;
+  WholeCheckpoint whole;
+  whole.file.metadata = state.metadata;
+  for (const auto& [name, tensor] : state.tensors)
+    whole.file.tensors.emplace(name, TensorBytes{tensor.dtype, tensor.shape, tensor.bytes});
+  return to_device(std::move(whole), &device, states);
 }
 
 SurvivorState most_advanced(Replicas& replicas, SurvivorState mine) {
@@ -112,10 +91,12 @@ SurvivorState most_advanced(Replicas& replicas, SurvivorState mine) {
   const auto best = std::ranges::max_element(steps);  // the first of several
   const auto source = static_cast<int>(best - steps.begin());
   const bool alike = std::ranges::all_of(steps, [&](int64_t step) { return step == *best; });
-  const std::string header = text_of(replicas, source, header_of(mine));
+  const std::string header = replicas.of_rank(source, header_of(mine));
   SurvivorState state = state_of(header, std::move(mine));
+  if (alike) return state;
   for (auto& [name, tensor] : state.tensors) {
-    if (!alike) take_from(replicas, source, tensor.bytes);
+    const Shape size{static_cast<int64_t>(tensor.bytes.size())};
+    replicas.wait(replicas.all().broadcast(tensor.bytes.data(), DType::u8, size, source));
   }
   return state;
 }

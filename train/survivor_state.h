@@ -18,14 +18,9 @@
 #include "heddle/train/checkpoint.h"
 #include "heddle/train/config.h"
 #include "heddle/train/replicas.h"
+#include "heddle/train/state_pieces.h"
 
 namespace heddle::train {
-
-struct HostTensor {
-  DType dtype = DType::f32;
-  Shape shape;
-  std::vector<uint8_t> bytes;
-};
 
 struct SurvivorState {
   int64_t step = 0;                           // updates done

@@ -142,6 +142,8 @@ struct Trainer::State {
   std::vector<StepRecord> all_untold();
   void compare_weights(const std::string& what);
   Checkpoint whole_checkpoint();
+  // Ranks read those of their own elements.
+  States place_of_states() const { return optimizers.keeps_shards() ? States::on_host : States::on_device; }
   Wishes wishes() const;
   void fetch_beside();
   void submit_step();

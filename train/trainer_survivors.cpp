@@ -87,9 +87,8 @@ void Trainer::State::add_frozen(SurvivorState& state) {
 
 void Trainer::State::go_on(SurvivorState state) {
   add_frozen(state);
-  const States states = optimizers.keeps_shards() ? States::on_host : States::on_device;
-  const Place place =
-      restore(to_device(state, device, states), "the memory of ranks that are left", run_state(), config);
+  const Checkpoint checkpoint = to_device(state, device, place_of_states());
+  const Place place = restore(checkpoint, "the memory of ranks that are left", run_state(), config);
   step = place.step;
   stream_begin = place.stream;
   untold = state.untold;
