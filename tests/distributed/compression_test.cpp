@@ -184,10 +184,7 @@ std::unique_ptr<Task> wide_task(DeviceContext& device) {
   return std::make_unique<LayersTask>(std::vector<int64_t>{5, 64, 64, 64, 3}, device);
 }
 
-class CompressedTraining : public CompressionTest {
- protected:
-  void SetUp() override { skip_under_thread_sanitizer(); }
-};
+class CompressedTraining : public CompressionTest {};
 
 TEST_P(CompressedTraining, LossesStayNearAndRanksAreTheSameBits) {
   Config c = small_config();

@@ -34,7 +34,6 @@ std::string text_of(int64_t letters, int64_t length) {
 class ModelParallel : public testing::Test {
  protected:
   void SetUp() override {
-    skip_under_thread_sanitizer();
     std::ofstream(folder_ / "text.txt") << text_of(12, 3000);
     std::ofstream(folder_ / "odd.txt") << text_of(13, 3000);
   }

@@ -61,7 +61,6 @@ TEST(SharedMemory, IsSeenByWhoOpensItByItsName) {
 class Neighbours : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    skip_under_thread_sanitizer();
     if (!has_host_memory(device(GetParam()))) GTEST_SKIP() << "its memory is its own";
   }
 };

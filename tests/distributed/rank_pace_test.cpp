@@ -62,9 +62,6 @@ struct Named final : Callback {
 };
 
 TEST(RankPace, ATrainingNamesARankWithinTwentySteps) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ranks are processes; as threads they share one random generator";
-#endif
   Config c = small_config();
   c.training.steps = 20;
   c.log.eval_every = 4;  // windows end there

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "heddle/core/base/hash.h"
+#include "heddle/core/functions/random/generator.h"
+#include "heddle/core/functions/random/generator_scope.h"
 #include "heddle/distributed/local_transport.h"
 #include "heddle/distributed/world.h"
 
@@ -54,14 +56,17 @@ inline std::unique_ptr<World> world_of(const LocalWorld& local, int rank, const 
       options.world);
 }
 
-// What each rank threw, as text; "" for those that ended.
+// What each rank threw, as text; "" for those that ended. Each draws from a generator of its own, as a process does,
+// which goes on from where the caller's is.
 inline std::vector<std::string> run_ranks(int ranks, const std::function<void(const LocalWorld&, World&)>& f,
                                           const RankOptions& options = {}) {
   const LocalWorld local(ranks);
   std::vector<std::string> errors(static_cast<size_t>(ranks));
+  std::vector<Generator> generators(static_cast<size_t>(ranks), default_generator());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
+      const GeneratorScope own(generators[static_cast<size_t>(rank)]);
       try {
         const std::unique_ptr<World> world = world_of(local, rank, options);
         f(local, *world);

@@ -64,7 +64,6 @@ TEST(ShardSave, FailsOnAllRanksOrOnNone) {
 
 class SavesOfTrainings : public testing::Test {
  protected:
-  void SetUp() override { skip_under_thread_sanitizer(); }
   static Config config() {
     Config c = small_config();
     c.training.sharding = "zero1";

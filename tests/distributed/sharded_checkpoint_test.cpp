@@ -32,7 +32,6 @@ constexpr const char* where = "reference:0";
 
 class ShardedCheckpoints : public testing::Test {
  protected:
-  void SetUp() override { skip_under_thread_sanitizer(); }
   static std::unique_ptr<Task> task(DeviceContext& device) {
     return std::make_unique<LayersTask>(std::vector<int64_t>{5, 6, 4, 6, 3}, device);
   }

@@ -21,7 +21,6 @@ using tests::expect_error;
 class Shared : public testing::Test {
  protected:
   void SetUp() override {
-    skip_under_thread_sanitizer();
     for (int rank = 0; rank < ranks; ++rank)
       tasks.push_back(std::make_unique<LayersTask>(std::vector<int64_t>{5, 12, 9, 12, 3}, device("reference:0")));
   }

@@ -17,17 +17,9 @@
 
 namespace heddle::train {
 
-// Ranks are processes; as threads they share one random generator, which ThreadSanitizer sees.
-inline void skip_under_thread_sanitizer() {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ranks are processes; as threads they share one random generator";
-#endif
-}
-
 // Trainings on a device that the parameter names.
 class TrainsOnRanks : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { skip_under_thread_sanitizer(); }
   static std::vector<std::string> on(size_t ranks) { return std::vector<std::string>(ranks, GetParam()); }
 };
 

@@ -17,6 +17,6 @@ Generator& default_generator() {
   return of_scope != nullptr ? *of_scope : of_process();
 }
 
-void manual_seed(uint64_t seed) { of_process() = {seed, 0}; }
+void manual_seed(uint64_t seed) { default_generator() = {seed, 0}; }
 
 }  // namespace heddle
