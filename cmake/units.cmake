@@ -42,4 +42,8 @@ function(heddle_units target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # Developers' builds warn: of files as one some warnings are wrong, and they cost time.
   target_compile_options(${target} PRIVATE -w)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Large units in which the compiler seldom collects garbage: a tenth of its time for a third more memory.
+    target_compile_options(${target} PRIVATE "SHELL:--param ggc-min-expand=300" "SHELL:--param ggc-min-heapsize=600000")
+  endif()
 endfunction()
