@@ -25,6 +25,10 @@ class Materializer {
       : in_(std::move(graph)), max_parts_(std::max<size_t>(2, max_bindings / 2)), most_(max_binding_bytes) {
     for (const IrOutput& output : in_.outputs) {
       if (output.assign_slot >= 0) assigned_.insert(output.assign_slot);
+      note_read(output.node);
+    }
+    for (const IrNode& node : in_.nodes) {
+      for (const int input : node.inputs) note_read(input);
     }
   }
 
@@ -51,6 +55,11 @@ class Materializer {
 
  private:
   const IrNode& at(int id) const { return out_.graph.nodes[id]; }
+
+  void note_read(int id) {
+    const int leaf = in_.nodes[static_cast<size_t>(id)].leaf;
+    if (leaf >= 0) read_.insert(in_.leaves[static_cast<size_t>(leaf)].slot);
+  }
 
   Chain follow(int id) const {
     std::vector<int> views;
@@ -117,13 +126,16 @@ class Materializer {
   }
 
   bool is_long_and_computed(const IrNode& concat) const {
-    constexpr int64_t least_elements = 4096;  // of a part, on average
+    static constexpr int64_t least_elements = 4096;  // of a part, on average
     if (concat.inputs.size() < 2) return false;
     if (concat.shape.numel() < least_elements * static_cast<int64_t>(concat.inputs.size())) return false;
     return std::ranges::all_of(concat.inputs, [this](int input) {
       const IrNode& base = at(follow(input).base);
-      return base.leaf < 0 && (base.op->kind == OpKind::elementwise || base.op->kind == OpKind::reduce ||
-                               base.op->kind == OpKind::contraction || base.op->kind == OpKind::body);
+      if (base.leaf >= 0) return false;
+      // Few constants, such as room at the end of a list, are filled in.
+      if (base.op->kind == OpKind::constant) return at(input).shape.numel() <= least_elements;
+      return base.op->kind == OpKind::elementwise || base.op->kind == OpKind::reduce ||
+             base.op->kind == OpKind::contraction || base.op->kind == OpKind::body;
     });
   }
 
@@ -168,9 +180,8 @@ class Materializer {
     const bool on_leaf = base->leaf >= 0;
     const bool clobbered =
         on_leaf && out_.graph.leaves[base->leaf].slot >= 0 && assigned_.contains(out_.graph.leaves[base->leaf].slot);
-    // The parts of a join are written before the join's turn: too early for memory whose old value somebody may still
-    // read.
-    const bool early = assign_slot >= 0 && base->op == &join_op;
+    // The parts of a join are written before the join's turn: too early for memory whose old value somebody reads.
+    const bool early = assign_slot >= 0 && base->op == &join_op && read_.contains(assign_slot);
     const bool second_write = assign_slot >= 0 && chain.base >= 0 && written_.contains(chain.base);
     if (!chain.view || (assign_slot >= 0 && (on_leaf || chain.base != id || second_write)) || clobbered || early) {
       out_.graph.outputs.back().node = copy(id);
@@ -185,6 +196,7 @@ class Materializer {
   uint64_t most_;  // bytes of one binding
   Materialized out_;
   std::set<int> assigned_;  // slots that this graph overwrites
+  std::set<int> read_;      // slots whose old value this graph reads
   std::set<int> written_;   // vertices that are already some assign's value
 };
 

@@ -105,6 +105,52 @@ TEST_P(LongConcat, AssignedOverWhatItsPartsRead) {
   }
 }
 
+// The list's memory is its own, and is written where it lies; parts that are computed first must not be there yet.
+TEST_P(LongConcat, AssignedInPlaceWhileTheOldValueIsRead) {
+  const auto fresh = [&] { return drawn({2 * part_rows, part_width}, 4); };
+  Tensor list = fresh(), halves = fresh();
+  const Make parts = [&] { return std::vector{matmul(x, w), exp(y)}; };
+  const Tensor joined = concat(parts(), 0), total = sum(list, {0}), doubled = matmul(list, w);
+  list.assign(joined);
+  eval({list, total, doubled});
+  expect_same(total.to_vector<float>(), sum(fresh(), {0}).to_vector<float>());
+  expect_same(doubled.to_vector<float>(), matmul(fresh(), w).to_vector<float>());
+  expect_same(list.to_vector<float>(), in_turn(parts));
+  // Each part reads the half that the other one is written to.
+  const auto exchanged = [&](const Tensor& of) {
+    return std::vector{slice(of * 2.0, 0, {part_rows, 2 * part_rows}), slice(matmul(of, w), 0, {0, part_rows})};
+  };
+  halves.assign(concat(exchanged(halves), 0));
+  expect_same(halves.to_vector<float>(), in_turn([&] { return exchanged(fresh()); }));
+}
+
+// A list that nobody reads is written part by part, constants too, and no kernel copies it.
+TEST_P(LongConcat, IsWrittenWhereItIsAssigned) {
+  Tensor list = drawn({3 * part_rows, part_width}, 4), padded = drawn({3 * part_rows + 1, part_width}, 5);
+  const Make products = [&] { return std::vector{matmul(x, w) * 0.5, matmul(y, w), matmul(x - y, w)}; };
+  const Make with_room = [&] {
+    std::vector<Tensor> parts = products();
+    parts.push_back(zeros({1, part_width}, DType::f32, &device()));
+    return parts;
+  };
+  const uint64_t apart = kernels_of([&] { eval(products()); });
+  const auto kernels_of_assigned = [&](Tensor& to, const Make& make) {
+    to.assign(concat(make(), 0));
+    return kernels_of([&] { eval({to}); });
+  };
+  EXPECT_EQ(kernels_of_assigned(list, products), apart);
+  EXPECT_LE(kernels_of_assigned(padded, with_room), apart + 1);
+  expect_same(list.to_vector<float>(), in_turn(products));
+  expect_same(padded.to_vector<float>(), in_turn(with_room));
+  // Where it is held by another name as well, and where a second one gets the same.
+  const Tensor joined = concat(products(), 0);
+  list.assign(joined);
+  Tensor other = drawn({3 * part_rows, part_width}, 6);
+  other.assign(joined);
+  eval({list, joined, other});
+  for (const Tensor& each : {list, joined, other}) expect_same(each.to_vector<float>(), in_turn(products));
+}
+
 // No kernel looks which part an element is of.
 TEST_P(LongConcat, HasNoKernelOfItsOwn) {
   const auto kernels_of_joined = [&](const Make& make) {
