@@ -15,7 +15,7 @@
 #include "tools/output.h"
 #include "tools/plan_cluster.h"
 #include "tools/plan_model.h"
-#include "tools/recorded_memory.h"
+#include "tools/rehearsal.h"
 
 namespace heddle::tools {
 namespace {
@@ -24,6 +24,9 @@ using namespace distributed;
 
 constexpr size_t shown_meshes = 20;
 constexpr const char* default_link = "dgx-h100";
+// Of ranks that are rehearsed: threads, and bytes of all their gradients, of which the host has copies.
+constexpr int64_t most_rehearsed = 8;
+constexpr double most_list_bytes = 2e9;
 
 uint64_t whole(double bytes) { return static_cast<uint64_t>(std::llround(bytes)); }
 
@@ -40,23 +43,68 @@ ForecastOptions options_of(const PlanMeshOptions& o, const PlannedModel& model) 
   return f;
 }
 
-// Of ranks that share batches alone the memory planner knows what they hold.
-void record_stage(const PlannedModel& model, const ForecastOptions& options, const std::string& device,
-                  MeshForecast& made) {
-  if (model.step.empty() || options.sharding == Sharding::zero3) return;
-  const Mesh mesh = parse_mesh(made.mesh);
-  for (const MeshAxis& axis : mesh.axes())
-    if (axis.name != "dp" && axis.size > 1) return;
-  const auto ranks = static_cast<double>(made.ranks);
-  const std::unique_ptr<DeviceContext> blank =
-      device.empty() ? nn::blank_device() : blank_context(open_device(device, false));
-  MemoryForecast m =
-      record_memory(model.step, {.examples = made.microbatch * made.microbatches, .parts = made.microbatches}, *blank);
-  if (options.sharding != Sharding::none) {
-    m.peak -= m.optimizer * (1 - 1 / ranks);
-    m.optimizer /= ranks;
+bool shares_batches_alone(const Mesh& mesh) {
+  return std::none_of(mesh.axes().begin(), mesh.axes().end(),
+                      [](const MeshAxis& axis) { return axis.name != "dp" && axis.size > 1; });
+}
+
+// Whether ranks are few, their lists small enough for this host, and the step one that training takes.
+bool can_rehearse(const PlannedModel& model, const ForecastOptions& options, const Mesh& mesh) {
+  const double lists = model.layers.gradient_bytes * static_cast<double>(parameters_of(model.layers)) * mesh.ranks();
+  const bool trains = shares_batches_alone(mesh) || (model.in_parts && options.sharding == Sharding::none);
+  return trains && mesh.ranks() <= most_rehearsed && lists <= most_list_bytes;
+}
+
+// What a rank was seen to hold, in the place of what formulas say.
+MemoryForecast seen_memory(const RehearsedRank& rank, Sharding sharding, MemoryForecast m) {
+  if (sharding != Sharding::zero3) m.parameters = rank.parameters;
+  if (sharding == Sharding::none && m.gradients > 0) {
+    m.optimizer *= rank.trained / m.gradients;
+    m.gradients = rank.trained;
   }
-  made.stages.front().memory = m;
+  m.peak = rank.peak;
+  m.activations = std::max(0.0, m.peak - m.parameters - m.gradients - m.optimizer);
+  return m;
+}
+
+// Of more ranks than are rehearsed, which share whole batches alone: memory is that of two with as many examples each,
+// less the states that others own.
+void take_memory_of_two(const RehearsedRank& rank, const ForecastOptions& options, MeshForecast& made) {
+  MemoryForecast& m = made.stages.front().memory;
+  const MemoryForecast formula = m;
+  m = seen_memory(rank, options.sharding, formula);
+  m.optimizer = formula.optimizer;
+  if (options.sharding != Sharding::none) m.peak -= m.optimizer * static_cast<double>(made.ranks - 1);
+}
+
+void rehearse_stages(const PlannedModel& model, const PlanMeshOptions& o, const ForecastOptions& options,
+                     MeshForecast& made) {
+  const Mesh mesh = parse_mesh(made.mesh);
+  if (model.step.empty()) return;
+  made.rehearsed = can_rehearse(model, options, mesh);
+  if (!made.rehearsed && (!shares_batches_alone(mesh) || options.sharding == Sharding::zero3)) return;
+  RehearsalOptions r{.mesh = made.mesh,
+                     .batch = options.batch,
+                     .microbatches = made.microbatches,
+                     .sharding = std::string(name_of(options.sharding)),
+                     .pipeline = std::string(name_of(options.schedule)),
+                     .chunks = options.chunks,
+                     .sequence_parallel = model.layers.splits_rows_between};
+  if (!made.rehearsed) {
+    r.mesh = "dp=2";
+    r.batch = 2 * options.batch / made.ranks;
+    r.sharding = "none";
+  }
+  const std::vector<RehearsedRank> ranks = rehearse(model.step, r, [&] {
+    return o.device.empty() ? nn::blank_device() : blank_context(open_device(o.device, false));
+  });
+  if (!made.rehearsed) return take_memory_of_two(ranks.front(), options, made);
+  for (RankForecast& stage : made.stages) {
+    const auto rank =
+        std::find_if(ranks.begin(), ranks.end(), [&](const RehearsedRank& each) { return each.stage == stage.stage; });
+    stage.memory = seen_memory(*rank, options.sharding, stage.memory);
+    stage.bytes_per_step = rank->bytes_per_step;
+  }
 }
 
 Json to_json(const MeshForecast& made, const RankForecast& rank, const Cluster& cluster) {
@@ -75,6 +123,7 @@ Json to_json(const MeshForecast& made, const RankForecast& rank, const Cluster& 
                {"microbatch", made.microbatch},
                {"live", rank.live},
                {"fits", m.peak <= cluster.machine.memory},
+               {"rehearsed", made.rehearsed},
                {"link", cluster.name}});
   return json;
 }
@@ -182,7 +231,7 @@ void plan_mesh(const std::string& name, const PlanMeshOptions& o) {
     return;
   }
   MeshForecast made = forecast(model.layers, cluster, options);
-  record_stage(model, options, o.device, made);
+  rehearse_stages(model, o, options, made);
   if (!o.json) return show(model, cluster, made);
   for (const RankForecast& rank : made.stages) print_json(to_json(made, rank, cluster));
 }

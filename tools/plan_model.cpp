@@ -91,7 +91,11 @@ PlannedModel read_planned_model(const std::string& text) {
   if (text.ends_with(".toml")) return {.layers = transformer_layers(read_transformer(text)), .step = ""};
   if (text.ends_with(".json")) return {.layers = transformer_layers(read_folder_config(text)), .step = ""};
   RecordedLayers recorded = record_layers(text);
-  return {.layers = std::move(recorded.layers), .batch = recorded.batch, .parts = recorded.parts, .step = text};
+  return {.layers = std::move(recorded.layers),
+          .batch = recorded.batch,
+          .parts = recorded.parts,
+          .step = text,
+          .in_parts = recorded.in_parts};
 }
 
 }  // namespace heddle::tools

@@ -11,6 +11,7 @@ struct PlannedModel {
   distributed::StepLayers layers;
   int64_t batch = 0, parts = 1;  // of the training step
   std::string step;              // its text; empty for a configuration
+  bool in_parts = false;         // training can divide its model along tp, pp and cp
 };
 
 // FILE.toml is a transformer (docs/distributed.md), FILE.json the configuration of a folder of Hugging Face, and

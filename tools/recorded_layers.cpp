@@ -116,6 +116,7 @@ RecordedLayers record_layers(const std::string& text) {
   if (gpt != nullptr) {
     made.layers.heads = made.layers.key_heads = gpt->options().heads;
     made.layers.vocabulary = gpt->options().vocabulary;
+    made.in_parts = !gpt->options().checkpoint && !gpt->options().offload;
   }
   made.layers.blocks = Recorder(summary, made.batch, gpt != nullptr).take();
   made.layers.state_bytes = moments * 4;

@@ -15,6 +15,7 @@ namespace heddle::tools {
 struct RecordedLayers {
   distributed::StepLayers layers;
   int64_t batch = 0, parts = 1;
+  bool in_parts = false;  // training can divide the model along tp, pp and cp (nn/models/gpt_parts.h)
 };
 RecordedLayers record_layers(const std::string& step);
 

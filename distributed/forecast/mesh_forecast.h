@@ -52,6 +52,7 @@ struct MeshForecast {
   std::vector<RankForecast> stages = {};
   double step_seconds = 0, bubble = 0, mfu = 0;
   double hardware_flops = 0;  // a second of each rank, with what is computed again
+  bool rehearsed = false;     // bytes and peaks are training's own (tools/rehearsal.h), not those of formulas
 
   double peak() const;
 };
