@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <unordered_map>
 
 #include "heddle/autograd/autograd.h"
+#include "heddle/autograd/residuals.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle::train {
 namespace {
@@ -69,10 +72,13 @@ void Pipeline::act(const Action& action, Step& step) {
 
 void Pipeline::forward(const Action& action, const Tensor& brought) {
   const int64_t here = place(action.chunk);
-  Live live{.x = brought, .y = {}, .gradient = {}};
+  Live live{.x = brought, .y = {}, .gradient = {}, .recorded = {}, .kept = {}, .owed = {}};
   if (live.x.defined()) live.x.set_requires_grad();
   live.y = chunks_[static_cast<size_t>(action.chunk)].forward(live.x, action.microbatch);
-  eval({live.y});
+  if (splits()) keep_forward(action.chunk, live);
+  std::vector<Tensor> wanted = live.kept;
+  wanted.push_back(live.y);
+  eval(wanted);
   if (here == last_place()) {
     if (live.y.rank() != 0)
       throw ShapeError(
@@ -80,14 +86,37 @@ void Pipeline::forward(const Action& action, const Tensor& brought) {
     loss_ += live.y.to_doubles()[0];
   } else {
     send(Kind::activations, here + 1, action.microbatch, live.y);
+    // The next stage has nothing else to do yet, and the thread that sends may share this one's processor, where it
+    // would be late by a whole pass.
+    if (action.microbatch == 0 && action.chunk == 0 && !sent_.empty()) sent_.back().ticket.wait();
   }
   live_[{action.chunk, action.microbatch}] = std::move(live);
 }
 
-// All gradients, or those of the input, or those of the weights, of a microbatch whose forward pass is over.
+// What the forward pass evaluates besides its result. The first microbatch of a chunk keeps nothing, and of a form that
+// was not seen (another graph, as in another mode of the model) neither does any.
+void Pipeline::keep_forward(int64_t chunk, Live& live) {
+  live.recorded = pending_below({{live.y.node()}});
+  const auto known = kept_.find(chunk);
+  if (known == kept_.end() || known->second.recorded != live.recorded.size()) return;
+  for (const size_t number : known->second.numbers) live.kept.emplace_back(live.recorded[number]);
+  live.recorded.clear();
+}
+
+// From a backward pass over a forward pass that kept nothing: what it reads of it.
+void Pipeline::note_kept(int64_t chunk, Live& live, std::span<const NodePtr> gradients) {
+  if (live.recorded.empty()) return;
+  std::unordered_map<const Node*, size_t> numbers;
+  for (size_t i = 0; i < live.recorded.size(); ++i) numbers.emplace(live.recorded[i].get(), i);
+  Kept& kept = kept_[chunk] = {.recorded = live.recorded.size(), .numbers = {}};
+  for (const NodePtr& node : residuals(gradients, live.recorded)) kept.numbers.push_back(numbers.at(node.get()));
+  live.recorded.clear();
+}
+
+// All gradients, or those of the input, or those of the weights, of a microbatch whose forward pass is over. Nobody
+// waits for what the first chunk of all has before its weights.
 void Pipeline::backward(const Action& action, const Tensor& brought, Step& step) {
   const int64_t here = place(action.chunk);
-  const PipelineChunk& chunk = chunks_[static_cast<size_t>(action.chunk)];
   Live& live = live_.at({action.chunk, action.microbatch});
   if (action.pass != Pass::weight_gradient) {
     live.gradient = here == last_place()
@@ -95,21 +124,43 @@ void Pipeline::backward(const Action& action, const Tensor& brought, Step& step)
                         : brought;
   }
   const NoGradScope no_grad;
-  std::vector<Tensor> of;
   const bool of_input = action.pass != Pass::weight_gradient && live.x.defined();
-  if (of_input) of.push_back(live.x);
-  if (action.pass != Pass::input_gradient) of.insert(of.end(), chunk.parameters.begin(), chunk.parameters.end());
-  const Tensor outputs[] = {live.y}, cotangents[] = {live.gradient};
-  std::vector<Tensor> found = vjp(outputs, of, cotangents);
+  if (action.pass == Pass::input_gradient && !of_input) return;
+  if (action.pass == Pass::input_gradient)
+    return send(Kind::gradient, here - 1, action.microbatch, owe(live, recorded_gradients(action.chunk, live)));
+  std::vector<Tensor> found = live.owed.empty() ? recorded_gradients(action.chunk, live) : tensors_of(live.owed);
   if (of_input) {
-    if (!found.front().defined()) found.front() = zeros_like(live.x);
     eval({found.front()});
     send(Kind::gradient, here - 1, action.microbatch, found.front());
     found.erase(found.begin());
   }
-  if (action.pass == Pass::input_gradient) return;
   add_weight_gradients(action.chunk, found, step);
   live_.erase({action.chunk, action.microbatch});
+}
+
+// Of the input, where there is one, and of the parameters behind it.
+std::vector<Tensor> Pipeline::recorded_gradients(int64_t chunk, Live& live) {
+  const std::vector<Tensor>& parameters = chunks_[static_cast<size_t>(chunk)].parameters;
+  std::vector<Tensor> of(live.x.defined() ? 1 : 0, live.x);
+  of.insert(of.end(), parameters.begin(), parameters.end());
+  const Tensor outputs[] = {live.y}, cotangents[] = {live.gradient};
+  std::vector<Tensor> found = vjp(outputs, of, cotangents);
+  if (live.x.defined() && !found.front().defined()) found.front() = zeros_like(live.x);
+  note_kept(chunk, live, nodes_of(found));
+  return found;
+}
+
+// Evaluates the gradient of the input, which is the first one, and with it what the others read of its way.
+Tensor Pipeline::owe(Live& live, std::vector<Tensor> gradients) {
+  std::vector<NodePtr> owed = nodes_of(gradients);
+  gradients.resize(1);  // an evaluation would evaluate the others as well
+  owed.erase(owed.begin());
+  std::vector<Tensor> kept = tensors_of(residuals(owed, pending_below({{gradients.front().node()}})));
+  kept.push_back(gradients.front());
+  eval(kept);
+  kept.pop_back();
+  live = {.x = live.x, .y = {}, .gradient = {}, .recorded = {}, .kept = std::move(kept), .owed = std::move(owed)};
+  return gradients.front();
 }
 
 void Pipeline::add_weight_gradients(int64_t chunk, const std::vector<Tensor>& more, Step& step) {

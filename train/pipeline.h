@@ -10,7 +10,10 @@
 // gradients of them to the one before. Gradients are means over the microbatches, as for the whole batch where its loss
 // is a mean and microbatches are equally large. A backward pass records what it needs from the microbatch's input and
 // computes it again, so that a stage keeps inputs and outputs of the microbatches that are under way, not what lies
-// between. zb1p asks for the gradient of the input first, sends it, and for those of the parameters later. Invariants:
+// between. zb1p asks for the gradient of the input first, sends it, and for those of the parameters later (Qi et al.
+// 2023, "Zero Bubble Pipeline Parallelism"); it computes nothing twice: the forward pass keeps what backward passes
+// read of it, which the first microbatch finds out, and the first backward pass what the second reads of that
+// (autograd/residuals.h). Invariants:
 // all ranks call run() together; results are the same bits each time. Errors: ValueError for chunks that do not fit the
 // schedule; ShapeError, DTypeError for activations of another form; those of distributed/errors.h. Thread safety: none.
 #pragma once
@@ -20,6 +23,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -74,7 +78,15 @@ class Pipeline {
   using Key = std::tuple<Kind, int64_t, int64_t>;
   // What a microbatch left in a chunk.
   struct Live {
-    Tensor x, y, gradient;  // gradient: of y, once it is known and parameters still wait for it
+    Tensor x, y, gradient;          // gradient: of y, once it is known and parameters still wait for it
+    std::vector<NodePtr> recorded;  // by the forward pass, where it is not known yet what of it is kept
+    std::vector<Tensor> kept;       // for what is computed later
+    std::vector<NodePtr> owed;      // gradients of parameters that are recorded and not computed
+  };
+  // Which of the nodes that a chunk's forward pass records are kept, by their numbers.
+  struct Kept {
+    size_t recorded = 0;
+    std::vector<size_t> numbers;
   };
   struct Sent {
     std::vector<std::byte> bytes;
@@ -89,6 +101,11 @@ class Pipeline {
   void act(const distributed::Action& action, Step& step);
   void forward(const distributed::Action& action, const Tensor& brought);
   void backward(const distributed::Action& action, const Tensor& brought, Step& step);
+  bool splits() const { return options_.schedule == distributed::PipelineSchedule::zero_bubble; }
+  void keep_forward(int64_t chunk, Live& live);
+  void note_kept(int64_t chunk, Live& live, std::span<const NodePtr> gradients);
+  std::vector<Tensor> recorded_gradients(int64_t chunk, Live& live);
+  static Tensor owe(Live& live, std::vector<Tensor> gradients);
   void add_weight_gradients(int64_t chunk, const std::vector<Tensor>& more, Step& step);
   void send(Kind kind, int64_t to_place, int64_t microbatch, const Tensor& value);
   Tensor received(Kind kind, int64_t my_place, int64_t from_place, int64_t microbatch);
@@ -100,6 +117,7 @@ class Pipeline {
   DeviceContext& device_;
   std::vector<distributed::Action> order_;
   std::map<std::pair<int64_t, int64_t>, Live> live_;  // by chunk and microbatch
+  std::map<int64_t, Kept> kept_;                      // by chunk
   std::map<Key, std::vector<std::byte>> mailbox_;
   std::deque<Sent> sent_;
   double loss_ = 0;
