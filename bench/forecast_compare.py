@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""Forecasts of `heddle plan --mesh dp=N` beside what ranks report: bytes, memory and time of a step, over some links.
+"""Forecasts of `heddle plan --mesh` beside what ranks report: bytes, memory and time of a step, over some links.
 
-  bench/forecast_compare.py --heddle build/release/bin/heddle [--device opencl:0] [--ranks 2 4] [--links memory]
-      [--cases mnist-mlp:64 mnist-cnn:32] [--sharding none] [--steps 40] [--bandwidth 2e9] [--latency 50e-6]
-      [--measured FILE]
+  bench/forecast_compare.py --heddle build/release/bin/heddle [--device opencl:0] [--meshes dp=2 tp=2] [--links memory]
+      [--cases mnist-mlp:64 mnist-cnn:32] [--sharding none] [--microbatches 4] [--steps 40] [--without-time]
+      [--bandwidth 2e9] [--latency 50e-6] [--measured FILE]
 
 A link is "memory", messages between processes of this machine, or a rate as tc writes it (200mbit), between two network
 namespaces with half of the ranks each (tools/train_over.sh; root). Bytes have to be equal. Memory: the peak of the
 first rank's allocator, without evaluation of more than 8 examples (16 over a rate); 5 %. Time: the median of updates,
 15 %, on a machine that does nothing else. The machine's efficiency is the one with which the forecast of one rank is
-the median of one process, bound to a core, with its share of the batch; ranks that share a core share its speed.
---bandwidth is that of messages between two ranks of this machine. The latency of a link is the one with which the
-forecast of the first case over it, on the first number of ranks, is its measurement, so that case is none; --latency
-says it instead. Exit code: 0; 1 when bytes, memory or time differ by more; 2 with one line when something is missing.
-Vocabularies of language models follow their text: char-gpt gets one of 65 characters, as the plan has.
+the median of one process, bound to a core, with its share of the batch; ranks that share a core share its speed, which
+is no forecast of a network: --without-time compares the rest. --bandwidth is that of messages between two ranks of this
+machine. Processors of this machine move what goes over a rate, too, so a rate's bandwidth and latency are those with
+which forecasts of vae:2, which computes little, and of the first case, on the first mesh, are the measurements, so that
+the first case is none (--latency says it instead, also of memory), and a byte takes as long of a rank's processor as
+at the fastest rate, 10gbit, of vae:2. Stages take --microbatches. Exit code: 0; 1 when bytes, memory or time differ by
+more; 2 with one line when something is missing. Vocabularies of language models follow their text: char-gpt gets one of
+65 characters, as the plan has.
 """
 import argparse
 import json
@@ -36,9 +39,12 @@ half_size = 8
 LEVEL = """[level.{name}]
 bandwidth = {bandwidth}
 latency = {latency}
+processor = {processor}
 """
 UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 PAYLOAD = 1448 / 1514  # of a frame over TCP with time stamps
+FASTEST = "10gbit"
+PROBE = ("vae", 2)  # examples of a rank: many bytes, little computing
 QUESTION = 208  # bytes in which two ranks ask each other in the first update whether they share memory
 
 
@@ -68,6 +74,14 @@ def bytes_of_rate(link):
     fail(f"'{link}' is no link; one is memory, or a rate as 200mbit")
 
 
+def ranks_of(mesh):
+    return math.prod(int(axis.partition("=")[2]) for axis in mesh.split(","))
+
+
+def size_of(mesh, name):
+    return dict((axis.partition("=")[0], int(axis.partition("=")[2])) for axis in mesh.split(",")).get(name, 1)
+
+
 # The x from low to high at which a function that is straight, or nearly so, is the value; its own end beyond.
 def solve(function, value, low, high):
     at_low, at_high = function(low), function(high)
@@ -89,93 +103,131 @@ class Comparison:
         characters = [chr(33 + i) for i in range(64)] + ["\n"]
         self.text.write_text("".join(characters) + "".join(random.Random(1).choices(characters, k=200_000)))
         self.cores = len(os.sched_getaffinity(0))
-        self.latencies = {}  # by link
+        self.latencies, self.bandwidths, self.processor = {}, {"memory": options.bandwidth}, None  # by link
         kept = pathlib.Path(options.measured) if options.measured else None
         self.kept = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
 
-    def words(self, recipe, batch, steps, sharding):
-        data = ["--data", str(self.text)] if recipe.startswith("char-") else []
-        return [recipe, "--batch", str(batch), "--steps", str(steps), "--sharding", sharding] + data
+    def words(self, recipe, batch, sharding, mesh):
+        data = ["--data", str(self.text), "--set", "log.sample_every=1000000"] if recipe.startswith("char-") else []
+        stages = ["--microbatches", str(self.options.microbatches)] if size_of(mesh, "pp") > 1 else []
+        return ["--batch", str(batch), "--sharding", sharding] + stages, [recipe] + data
+
+    def training(self, recipe, batch, sharding, mesh, steps):
+        shared, own = self.words(recipe, batch, sharding, mesh)
+        mesh = ["--mesh", mesh] if ranks_of(mesh) > 1 else []
+        return own + shared + mesh + ["--steps", str(steps)]
 
     def clear(self):
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         return str(self.folder / "run")
 
+    # Nothing is evaluated or saved before the end: what that sends is not of updates.
+    def quietly(self):
+        never = str(10 ** 8)
+        return ["--limit-test", "8", "--eval-every", never, "--checkpoint-every", never, "--json", "--out", self.clear()]
+
     def alone(self, recipe, batch):
         bound = ["taskset", "-c", "0"] if shutil.which("taskset") else []
         one = {"POCL_MAX_PTHREAD_COUNT": "1", "POCL_CPU_MAX_CU_COUNT": "1", "LP_NUM_THREADS": "1"}
-        words = self.words(recipe, batch, self.options.steps, "none")
-        command = bound + [self.options.heddle, "train"] + words + [
-            "--limit-test", "8", "--json", "--out", self.clear(), "--device", self.options.device]
+        words = self.training(recipe, batch, "none", "dp=1", self.options.steps)
+        command = bound + [self.options.heddle, "train"] + words + self.quietly() + ["--device", self.options.device]
         return done_line(output_of(command, dict(os.environ, **one)))
 
-    def together(self, recipe, batch, ranks, link, sharding):
+    def together(self, recipe, batch, mesh, link, sharding):
         environment = dict(os.environ, HEDDLE_DEVICE=self.options.device, DEVICE=self.options.device,
                            OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", HEDDLE_SHARED_LISTS="0")
-        words = self.words(recipe, batch, 2 * self.options.steps, sharding)
+        words = self.training(recipe, batch, sharding, mesh, 2 * self.options.steps)
         if link == "memory":
-            command = [self.options.heddle, "launch", "-n", str(ranks), "--", "train"] + words + [
-                "--limit-test", "8", "--json", "--out", self.clear()]
+            command = [self.options.heddle, "launch", "-n", str(ranks_of(mesh)), "--", "train"] + words + self.quietly()
         else:
             script = pathlib.Path(__file__).resolve().parent.parent / "tools/train_over.sh"
-            command = [str(script), link, str(ranks), self.clear()] + words
+            command = [str(script), link, str(ranks_of(mesh)), self.clear()] + words
         return done_line(output_of(command, environment))
 
-    def plan(self, recipe, batch, ranks, link, sharding, efficiency, latency=0.0, device=()):
+    def level(self, name, link, bandwidth, latency):
+        processor = 1 / bandwidth if link == "memory" else min(self.processor or 0, 1 / bandwidth)
+        return LEVEL.format(name=name, bandwidth=bandwidth, latency=latency, processor=processor)
+
+    def plan(self, recipe, batch, mesh, link, sharding, efficiency, device=(), latency=None, bandwidth=None):
         o = self.options
-        sharers = max(1, math.ceil(ranks / self.cores))
+        sharers = max(1, math.ceil(ranks_of(mesh) / self.cores))
         text = MACHINE.format(efficiency=efficiency / sharers, memory_bandwidth=o.memory_bandwidth / sharers)
-        if link != "memory" and ranks > 2:
-            text += LEVEL.format(name="host", bandwidth=o.bandwidth, latency=self.latencies.get("memory", 0.0))
-            text += f"ranks = {ranks // 2}\n"
-        rate = o.bandwidth if link == "memory" else bytes_of_rate(link)
+        if link != "memory" and ranks_of(mesh) > 2:
+            text += self.level("host", "memory", o.bandwidth, self.latencies.get("memory", 0.0))
+            text += f"ranks = {ranks_of(mesh) // 2}\n"
         path = self.folder / "link.toml"
-        path.write_text(text + LEVEL.format(name="all", bandwidth=rate, latency=latency))
-        return json.loads(output_of([o.heddle, "plan", recipe, "--mesh", f"dp={ranks}", "--batch", str(batch),
-                                     "--link", str(path), "--sharding", sharding, "--json", *device]))
+        path.write_text(text + self.level("all", link, bandwidth or self.bandwidths[link],
+                                          self.latencies.get(link, 0.0) if latency is None else latency))
+        shared, _ = self.words(recipe, batch, sharding, mesh)
+        return json.loads(output_of([o.heddle, "plan", recipe, "--mesh", mesh, "--link", str(path), "--json",
+                                     *shared, *device]).splitlines()[0])
 
     # Seconds are a part without products and one that its inverse multiplies.
     def efficiency(self, recipe, batch, seconds):
-        forecast = lambda inverse: self.plan(recipe, batch, 1, "memory", "none", 1 / inverse)["step_seconds"]
+        forecast = lambda inverse: self.plan(recipe, batch, "dp=1", "memory", "none", 1 / inverse)["step_seconds"]
         return 1 / max(solve(forecast, seconds, 1.0, 1000.0), 1.0)
 
+    # Seconds of a byte over a rate, beyond what the probe computes alone.
+    def byte_seconds(self, link):
+        recipe, examples = PROBE
+        together = self.measured(recipe, 2 * examples, "dp=2", link)
+        computing = self.measured(recipe, examples, "dp=1")["median_step_ms"]
+        return max(together["median_step_ms"] - computing, 1e-3) * 1e-3 / together["bytes_sent_per_step"]
+
+    def measure_link(self, link):
+        if link in self.bandwidths:
+            return
+        if self.processor is None:
+            self.processor = self.byte_seconds(FASTEST)
+            print(f"a byte takes {self.processor * 1e9:.1f} ns of a processor ({FASTEST})")
+        self.bandwidths[link] = 1 / max(self.byte_seconds(link), 1 / bytes_of_rate(link))
+        print(f"{link}: {self.bandwidths[link] * 1e-6:.1f} MB/s, of {bytes_of_rate(link) * 1e-6:.1f}", flush=True)
+
     # Whether the link's latency was fitted here.
-    def fits_latency(self, recipe, batch, ranks, link, sharding, efficiency, seconds):
+    def fits_latency(self, case, efficiency, seconds):
+        recipe, batch, mesh, link, sharding = case
         if link in self.latencies:
             return False
-        if self.options.latency is not None:
-            self.latencies[link] = self.options.latency
+        if self.options.latency is not None or self.options.without_time:
+            self.latencies[link] = self.options.latency or 0.0
             return False
-        forecast = lambda x: self.plan(recipe, batch, ranks, link, sharding, efficiency, x)["step_seconds"]
+        forecast = lambda x: self.plan(recipe, batch, mesh, link, sharding, efficiency, latency=x)["step_seconds"]
         self.latencies[link] = solve(forecast, seconds, 0.0, 0.1)
         return True
 
     # What is in the file of measurements is not measured again.
-    def measured(self, recipe, batch, ranks=1, link="memory", sharding="none"):
-        name = f"{recipe}:{batch} {ranks} {link} {sharding} {self.options.steps}"
+    def measured(self, recipe, batch, mesh="dp=1", link="memory", sharding="none"):
+        name = f"{recipe}:{batch} {mesh} {link} {sharding} {self.options.steps} {self.options.microbatches}"
         if name not in self.kept:
-            self.kept[name] = (self.alone(recipe, batch) if ranks == 1
-                               else self.together(recipe, batch, ranks, link, sharding))
+            self.kept[name] = (self.alone(recipe, batch) if ranks_of(mesh) == 1
+                               else self.together(recipe, batch, mesh, link, sharding))
             if self.options.measured:
                 pathlib.Path(self.options.measured).write_text(json.dumps(self.kept))
         return self.kept[name]
 
-    def compare(self, recipe, batch, ranks, link, sharding):
-        alone = self.measured(recipe, batch // ranks)
-        together = self.measured(recipe, batch, ranks, link, sharding)
-        efficiency = self.efficiency(recipe, batch // ranks, alone["median_step_ms"] * 1e-3)
-        fitted = self.fits_latency(recipe, batch, ranks, link, sharding, efficiency, together["median_step_ms"] * 1e-3)
-        made = self.plan(recipe, batch, ranks, link, sharding, efficiency, self.latencies[link],
-                         ("--device", self.options.device))
-        sent, measured = together["bytes_sent_per_step"], together["median_step_ms"]
+    def compare(self, recipe, batch, mesh, link, sharding):
+        own, fitted, efficiency = batch // size_of(mesh, "dp"), False, 0.5
+        together = self.measured(recipe, batch, mesh, link, sharding)
+        measured = together["median_step_ms"]
+        if not self.options.without_time:
+            self.measure_link(link)
+            efficiency = self.efficiency(recipe, own, self.measured(recipe, own)["median_step_ms"] * 1e-3)
+            fitted = self.fits_latency((recipe, batch, mesh, link, sharding), efficiency, measured * 1e-3)
+        self.bandwidths.setdefault(link, self.options.bandwidth)
+        made = self.plan(recipe, batch, mesh, link, sharding, efficiency, ("--device", self.options.device))
+        sent = together["bytes_sent_per_step"]
         memory = made["memory_bytes"]["peak"] / together["peak_device_bytes"]
         time = made["step_seconds"] / (measured * 1e-3)
-        asked = QUESTION / (2 * self.options.steps)
+        asked = QUESTION / (2 * self.options.steps) if mesh == "dp=2" and sharding == "none" else 0
         exact = abs(sent - asked - made["bytes_per_step"]) <= 1  # rounded down to a whole number of bytes
-        print(f"{recipe} of {batch} on {ranks}, {sharding}, {link}: bytes {made['bytes_per_step']} forecast,"
-              f" {sent} sent ({'equal' if exact else 'DIFFERENT'}); memory {memory:.3f};"
-              f" alone {alone['median_step_ms']:.3f} ms, forecast {made['step_seconds'] * 1e3:.3f} ms,"
-              f" measured {measured:.3f} ms: time {time:.2f}"
+        text = (f"{recipe} of {batch} over {mesh}, {sharding}, {link}: bytes {made['bytes_per_step']} forecast,"
+                f" {sent} sent ({'equal' if exact else 'DIFFERENT'}); memory {memory:.3f}")
+        if self.options.without_time:
+            print(text, flush=True)
+            return exact and abs(memory - 1) <= 0.05
+        alone = self.measured(recipe, own)["median_step_ms"]
+        print(f"{text}; alone {alone:.3f} ms, forecast {made['step_seconds'] * 1e3:.3f} ms, measured {measured:.3f} ms:"
+              f" time {time:.2f}"
               + (f" (fitted: a latency of {self.latencies[link] * 1e6:.0f} us)" if fitted else ""), flush=True)
         return exact and abs(memory - 1) <= 0.05 and abs(time - 1) <= 0.15
 
@@ -184,7 +236,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heddle", default="build/release/bin/heddle")
     parser.add_argument("--device", default="opencl:0")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--meshes", nargs="+", default=["dp=2", "dp=4"])
+    parser.add_argument("--microbatches", type=int, default=4)
+    parser.add_argument("--without-time", action="store_true")
     parser.add_argument("--links", nargs="+", default=["memory"])
     parser.add_argument("--sharding", nargs="+", default=["none"])
     parser.add_argument("--cases", nargs="+", default=["mnist-mlp:64", "mnist-cnn:32"])
@@ -199,11 +253,8 @@ def main():
     good = True
     with tempfile.TemporaryDirectory() as folder:
         comparison = Comparison(options, folder)
-        cases = [(recipe, int(batch), ranks, link, sharding) for link in options.links for sharding in options.sharding
-                 for ranks in options.ranks for recipe, _, batch in (case.partition(":") for case in options.cases)]
-        for case in cases:
-            comparison.measured(case[0], case[1] // case[2])
-            comparison.measured(*case)
+        cases = [(recipe, int(batch), mesh, link, sharding) for link in options.links for sharding in options.sharding
+                 for mesh in options.meshes for recipe, _, batch in (case.partition(":") for case in options.cases)]
         for case in cases:
             good = comparison.compare(*case) and good
     sys.exit(0 if good else 1)

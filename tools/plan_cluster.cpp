@@ -37,13 +37,14 @@ void take_machine(const TomlValues& file, const TomlEntry& entry, const std::str
 void take_level(const TomlValues& file, const TomlEntry& entry, const std::string& rest, std::vector<Level>& levels) {
   const size_t dot = rest.rfind('.');
   const std::string name = rest.substr(0, dot), key = dot == std::string::npos ? "" : rest.substr(dot + 1);
-  if (key != "ranks" && key != "bandwidth" && key != "latency")
-    file.refuse(entry, "is no key of a level, which has ranks, bandwidth and latency");
+  if (key != "ranks" && key != "bandwidth" && key != "latency" && key != "processor")
+    file.refuse(entry, "is no key of a level, which has ranks, bandwidth, latency and processor");
   auto level = std::find_if(levels.begin(), levels.end(), [&](const Level& l) { return l.name == name; });
   if (level == levels.end()) level = levels.insert(levels.end(), {.name = name});
   if (key == "ranks") level->ranks = file.integer(entry);
   if (key == "bandwidth") level->bandwidth = file.number(entry);
   if (key == "latency") level->latency = file.number(entry);
+  if (key == "processor") level->processor = file.number(entry);
 }
 
 distributed::Cluster read_file(const std::string& path) {

@@ -65,17 +65,19 @@ std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets) {
   return lists;
 }
 
-double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers) {
+double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers, double computed) {
   std::stable_sort(buckets.begin(), buckets.end(), [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
   const Move move = sharding == Sharding::none ? Move::all_reduce : Move::reduce_scatter;
-  double sent = 0, end = 0;
+  const double left = 1 - std::min(sharers.level.processor_share(), 1.0);  // of the processor, beside sending
+  double now = 0, done = 0, end = 0;                                       // done: of what is computed by `computed`
   for (const Bucket& bucket : buckets) {
     const double sending = bytes_of(move, bucket.bytes, sharers.ranks) / sharers.level.bandwidth;
     const double waiting = sum_seconds(bucket.bytes, sharding, sharers) - sending;
-    sent = std::max(sent, bucket.ready) + sending;
-    end = std::max(end, sent + waiting);
+    now += std::max(bucket.ready - done, 0.0) + sending;
+    done = std::max(done, bucket.ready) + left * sending;
+    end = std::max(end, now + waiting);
   }
-  return end;
+  return std::max(end, now + std::max(computed - done, 0.0));
 }
 
 }  // namespace heddle::distributed

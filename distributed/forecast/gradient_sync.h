@@ -45,8 +45,9 @@ struct Bucket {
 };
 // Without shards: lists as training sends them (distributed/gradient_lists.h).
 std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets);
-// When the sums of all are there. They are sent one after the other in the order in which they are ready, while others'
-// latency passes.
-double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers);
+// When the sums of all are there, and computing is over, which alone would be at `computed`, no earlier than any bucket
+// is ready. They are sent one after the other in the order in which they are ready, while others' latency passes; where
+// that takes the rank's processor, computing waits, and so do later buckets.
+double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers, double computed);
 
 }  // namespace heddle::distributed

@@ -19,6 +19,9 @@ void check_level(const Level& level) {
   if (level.ranks < 0) refuse("ranks", static_cast<double>(level.ranks), "at least 0");
   if (!std::isfinite(level.bandwidth) || level.bandwidth <= 0) refuse("bandwidth", level.bandwidth, "above 0");
   if (!std::isfinite(level.latency) || level.latency < 0) refuse("latency", level.latency, "at least 0");
+  // Written as 1 / bandwidth it may be above by rounding.
+  if (!std::isfinite(level.processor) || level.processor < 0 || level.processor_share() > 1 + 1e-3)
+    refuse("processor", level.processor, "at least 0 and at most 1 / bandwidth");
 }
 
 void check_growth(const Level& inner, const Level& outer) {
@@ -86,6 +89,10 @@ double seconds_of(Move move, double bytes, int64_t ranks, const Level& level) {
   if (ranks <= 1 || bytes <= 0) return 0;
   const double moves = move == Move::all_reduce ? 2 : 1;
   return (1 + moves) * level.latency + bytes_of(move, bytes, ranks) / level.bandwidth;
+}
+
+double seconds_beside(double computing, double call, const Level& level) {
+  return std::max(call, computing + std::min(level.processor_share(), 1.0) * call);
 }
 
 uint64_t exact_bytes_of(Move move, uint64_t elements, uint64_t width, int64_t ranks, int64_t place) {

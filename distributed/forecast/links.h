@@ -20,6 +20,12 @@ struct Level {
   int64_t ranks = 0;     // of a block; 0: all there are
   double bandwidth = 0;  // bytes a second that a rank sends, while it receives as many
   double latency = 0;    // seconds until a message begins to arrive
+  // Seconds of a rank's processor that a byte takes which it sends while it receives another: 0 where an adapter moves
+  // them, at most 1 / bandwidth. Computing beside waits so long.
+  double processor = 0;
+
+  // Share of a rank's processor that sending takes.
+  double processor_share() const { return processor * bandwidth; }
 };
 
 class Links {
@@ -44,6 +50,8 @@ enum class Move : uint8_t { all_reduce, reduce_scatter, all_gather, send };
 double bytes_of(Move move, double bytes, int64_t ranks);
 // 0 for a group of one rank.
 double seconds_of(Move move, double bytes, int64_t ranks, const Level& level);
+// Of computing and a call that are under way at the same time: until both are over.
+double seconds_beside(double computing, double call, const Level& level);
 
 // Exactly what the rank at `place` of a group sends in an all-reduce, a reduce-scatter or an all-gather of so many
 // elements, the comparison of calls included: parts differ by one element (schedules.cpp).

@@ -105,9 +105,11 @@ class Forecaster {
     const double sum = sum_seconds(chunk.elements * step_.gradient_bytes, options_.sharding, share_.sharers);
     ChunkCost& cost = chunk.cost;
     const double backward = cost.input_gradient + cost.weight_gradient;
-    const bool beside = options_.overlap;
-    cost.forward = beside ? std::max(cost.forward, gather) : cost.forward + gather;
-    cost.input_gradient += beside ? std::max(0.0, gather + sum - backward) : gather + sum;
+    const auto together = [&](double computing, double call) {
+      return options_.overlap ? seconds_beside(computing, call, share_.sharers.level) : computing + call;
+    };
+    cost.forward = together(cost.forward, gather);
+    cost.input_gradient += together(backward, gather + sum) - backward;
   }
 
   MeshForecast finish() const {
@@ -141,7 +143,7 @@ class Forecaster {
   double end_of(size_t stage) const {
     const double elements = elements_of(stage);
     double end = run_.stages[stage].end;
-    if (!shards(Sharding::zero3)) end = std::max(end, sums_end(buckets_of(stage), options_.sharding, share_.sharers));
+    if (!shards(Sharding::zero3)) end = sums_end(buckets_of(stage), options_.sharding, share_.sharers, end);
     end += seconds_of(Move::all_reduce, shared_bytes(stage), share_.tp, share_.rank.tp_level);
     const double moved =
         owned(elements, Sharding::zero1) * (2 * step_.state_bytes + step_.gradient_bytes + 2 * step_.parameter_bytes);

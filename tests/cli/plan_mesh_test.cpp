@@ -182,6 +182,7 @@ TEST_F(PlanMesh, BrokenFilesAreOneLine) {
   link(machine + "[level.a]\nbandwidth = \"fast\"\n", "link.toml:6: level.a.bandwidth must be a number");
   link(machine + "[level.a]\nbandwidth = nan\n", "level.a.bandwidth is nan");
   link(machine + "[level.a]\nspeed = 1\n", "is no key of a level");
+  link(machine + "[level.a]\nbandwidth = 10\nprocessor = 0.2\n", "level.a.processor is 0.2; it must be at least 0");
   link(machine + "[level.a]\nbandwidth = 1\nranks = 2\n", "must be of all ranks");
   link(machine + "color = 1\n", "is no key of [machine]");
   link("[machine]\nflops_bf16 = 1e9\nmemory = 1e9\nmemory_bandwidth = 1e9\n[level.a]\nbandwidth = 1\n",

@@ -181,8 +181,30 @@ TEST(ForecastMesh, ListsOfGradients) {
   EXPECT_EQ(in_lists(std::vector<Bucket>(64, {0, 1e6})).size(), 16u);
   // Two lists that are ready share the link; the latency of one passes beside the other: three of it in all.
   const Sharers sharers{.ranks = 2, .level = {.name = "all", .bandwidth = 1e6, .latency = 0.25}};
-  EXPECT_DOUBLE_EQ(sums_end({{1, 1e6}, {1, 1e6}}, Sharding::none, sharers), 1 + 2 + 0.75);
-  EXPECT_DOUBLE_EQ(sums_end({{1, 1e6}, {5, 1e6}}, Sharding::none, sharers), 5 + 1 + 0.75);
+  EXPECT_DOUBLE_EQ(sums_end({{1, 1e6}, {1, 1e6}}, Sharding::none, sharers, 1), 1 + 2 + 0.75);
+  EXPECT_DOUBLE_EQ(sums_end({{1, 1e6}, {5, 1e6}}, Sharding::none, sharers, 5), 5 + 1 + 0.75);
+  EXPECT_DOUBLE_EQ(sums_end({}, Sharding::none, sharers, 7), 7);
+}
+
+// What sends takes the processor that computes, or half of it: computing, and what is ready later, is late by so much.
+TEST(ForecastMesh, SendingTakesAProcessor) {
+  const auto end = [](double share, double computed) {
+    const Sharers sharers{.ranks = 2, .level = {.name = "all", .bandwidth = 1e6, .processor = share / 1e6}};
+    return sums_end({{1, 1e6}, {5, 1e6}}, Sharding::none, sharers, computed);
+  };
+  EXPECT_DOUBLE_EQ(end(0, 5), 6);
+  EXPECT_DOUBLE_EQ(end(0.5, 5), 6.5);
+  EXPECT_DOUBLE_EQ(end(1, 5), 7);  // one after the other
+  EXPECT_DOUBLE_EQ(end(0.5, 9), 10);
+  EXPECT_DOUBLE_EQ(end(1, 9), 11);
+  const Level level{.name = "all", .bandwidth = 1e6, .processor = 0.5e-6};
+  EXPECT_DOUBLE_EQ(seconds_beside(3, 2, level), 4);
+  EXPECT_DOUBLE_EQ(seconds_beside(1, 4, level), 4);
+  for (const double bad : {-1.0, 2e-6, std::nan("")}) {
+    Level other = level;
+    other.processor = bad;
+    EXPECT_NE(refusal_of([&] { (void)Links({other}); }).find("level.all.processor"), std::string::npos) << bad;
+  }
 }
 
 TEST(ForecastMesh, StagesOfAPipeline) {
