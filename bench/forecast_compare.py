@@ -8,9 +8,9 @@
 A link is "memory", messages between processes of this machine, or a rate as tc writes it (200mbit), between two network
 namespaces with half of the ranks each (tools/train_over.sh; root). Bytes have to be equal. Memory: the peak of the
 first rank's allocator, without evaluation of more than 8 examples (16 over a rate); 5 %. Time: the median of updates,
-15 %, on a machine that does nothing else. The machine's efficiency is the one with which the forecast of one rank is
-the median of one process, bound to a core, with its share of the batch; ranks that share a core share its speed, which
-is no forecast of a network: --without-time compares the rest. --bandwidth is that of messages between two ranks of this
+15 %, on a machine that does nothing else. The machine is a core of 50 GFLOP/s and --memory-bandwidth, times the speed
+with which the forecast of one rank is the median of one process, bound to a core, with its share of the batch; ranks
+that share a core share its speed, which is no forecast of a network: --without-time compares the rest. --bandwidth is that of messages between two ranks of this
 machine. Processors of this machine move what goes over a rate, too, so a rate's bandwidth and latency are those with
 which forecasts of vae:2, which computes little, and of the first case, on the first mesh, are the measurements, so that
 the first case is none (--latency says it instead, also of memory), and a byte takes as long of a rank's processor as
@@ -30,7 +30,7 @@ import sys
 import tempfile
 
 MACHINE = """[machine]
-flops_f32 = 1e12
+flops_f32 = 1e13
 memory = 1e12
 memory_bandwidth = {memory_bandwidth}
 efficiency = {efficiency}
@@ -43,6 +43,7 @@ processor = {processor}
 """
 UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 PAYLOAD = 1448 / 1514  # of a frame over TCP with time stamps
+EFFICIENCY = 0.005  # of that peak
 FASTEST = "10gbit"
 PROBE = ("vae", 2)  # examples of a rank: many bytes, little computing
 QUESTION = 208  # bytes in which two ranks ask each other in the first update whether they share memory
@@ -148,24 +149,23 @@ class Comparison:
         processor = 1 / bandwidth if link == "memory" else min(self.processor or 0, 1 / bandwidth)
         return LEVEL.format(name=name, bandwidth=bandwidth, latency=latency, processor=processor)
 
-    def plan(self, recipe, batch, mesh, link, sharding, efficiency, device=(), latency=None, bandwidth=None):
+    def plan(self, recipe, batch, mesh, link, sharding, speed, device=(), latency=None):
         o = self.options
-        sharers = max(1, math.ceil(ranks_of(mesh) / self.cores))
-        text = MACHINE.format(efficiency=efficiency / sharers, memory_bandwidth=o.memory_bandwidth / sharers)
+        own = speed / max(1, math.ceil(ranks_of(mesh) / self.cores))
+        text = MACHINE.format(efficiency=EFFICIENCY * own, memory_bandwidth=o.memory_bandwidth * own)
         if link != "memory" and ranks_of(mesh) > 2:
             text += self.level("host", "memory", o.bandwidth, self.latencies.get("memory", 0.0))
             text += f"ranks = {ranks_of(mesh) // 2}\n"
         path = self.folder / "link.toml"
-        path.write_text(text + self.level("all", link, bandwidth or self.bandwidths[link],
+        path.write_text(text + self.level("all", link, self.bandwidths[link],
                                           self.latencies.get(link, 0.0) if latency is None else latency))
         shared, _ = self.words(recipe, batch, sharding, mesh)
         return json.loads(output_of([o.heddle, "plan", recipe, "--mesh", mesh, "--link", str(path), "--json",
                                      *shared, *device]).splitlines()[0])
 
-    # Seconds are a part without products and one that its inverse multiplies.
-    def efficiency(self, recipe, batch, seconds):
-        forecast = lambda inverse: self.plan(recipe, batch, "dp=1", "memory", "none", 1 / inverse)["step_seconds"]
-        return 1 / max(solve(forecast, seconds, 1.0, 1000.0), 1.0)
+    # Of this machine's core, with this case.
+    def speed(self, recipe, batch, seconds):
+        return self.plan(recipe, batch, "dp=1", "memory", "none", 1)["step_seconds"] / seconds
 
     # Seconds of a byte over a rate, beyond what the probe computes alone.
     def byte_seconds(self, link):
@@ -184,14 +184,14 @@ class Comparison:
         print(f"{link}: {self.bandwidths[link] * 1e-6:.1f} MB/s, of {bytes_of_rate(link) * 1e-6:.1f}", flush=True)
 
     # Whether the link's latency was fitted here.
-    def fits_latency(self, case, efficiency, seconds):
+    def fits_latency(self, case, speed, seconds):
         recipe, batch, mesh, link, sharding = case
         if link in self.latencies:
             return False
         if self.options.latency is not None or self.options.without_time:
             self.latencies[link] = self.options.latency or 0.0
             return False
-        forecast = lambda x: self.plan(recipe, batch, mesh, link, sharding, efficiency, latency=x)["step_seconds"]
+        forecast = lambda x: self.plan(recipe, batch, mesh, link, sharding, speed, latency=x)["step_seconds"]
         self.latencies[link] = solve(forecast, seconds, 0.0, 0.1)
         return True
 
@@ -206,15 +206,15 @@ class Comparison:
         return self.kept[name]
 
     def compare(self, recipe, batch, mesh, link, sharding):
-        own, fitted, efficiency = batch // size_of(mesh, "dp"), False, 0.5
+        own, fitted, speed = batch // size_of(mesh, "dp"), False, 1
         together = self.measured(recipe, batch, mesh, link, sharding)
         measured = together["median_step_ms"]
         if not self.options.without_time:
             self.measure_link(link)
-            efficiency = self.efficiency(recipe, own, self.measured(recipe, own)["median_step_ms"] * 1e-3)
-            fitted = self.fits_latency((recipe, batch, mesh, link, sharding), efficiency, measured * 1e-3)
+            speed = self.speed(recipe, own, self.measured(recipe, own)["median_step_ms"] * 1e-3)
+            fitted = self.fits_latency((recipe, batch, mesh, link, sharding), speed, measured * 1e-3)
         self.bandwidths.setdefault(link, self.options.bandwidth)
-        made = self.plan(recipe, batch, mesh, link, sharding, efficiency, ("--device", self.options.device))
+        made = self.plan(recipe, batch, mesh, link, sharding, speed, ("--device", self.options.device))
         sent = together["bytes_sent_per_step"]
         memory = made["memory_bytes"]["peak"] / together["peak_device_bytes"]
         time = made["step_seconds"] / (measured * 1e-3)

@@ -13,6 +13,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/node.h"
 #include "tests/distributed/rank_threads.h"
 #include "tests/distributed/ranks_by_hand.h"
 #include "tests/distributed/values_test.h"
@@ -125,6 +126,37 @@ TEST_P(PipelineTest, StagesKeepWhatTheScheduleSays) {
   EXPECT_LE(split[0].most_live, 2);
   EXPECT_EQ(few[0].spans.size(), static_cast<size_t>(2 * microbatches));
   EXPECT_EQ(split[0].spans.size(), static_cast<size_t>(3 * microbatches));
+}
+
+// What lies within a chunk has a value afterwards where it was kept: then the backward passes had no need to compute it
+// again. Of the second step, since the first one finds out what that is.
+TEST_P(PipelineTest, ZeroBubbleKeepsWhatBackwardPassesRead) {
+  for (const auto schedule : {PipelineSchedule::one_forward_one_backward, PipelineSchedule::zero_bubble}) {
+    const Layers layers(2, dtype(), device());
+    std::vector<std::vector<NodePtr>> within(2);
+    distributed::test::all_ranks(2, [&](World& world) {
+      const auto i = static_cast<size_t>(world.rank());
+      const auto forward = [&, i](const Tensor& x, int64_t m) {
+        const Tensor from = i == 0 ? layers.inputs[static_cast<size_t>(m)] : x;
+        const Tensor hidden = tanh(matmul(from, layers.weights[i]) + layers.shifts[i]);
+        within[i].push_back(hidden.node());
+        const Tensor y = matmul(hidden, layers.weights[i]);
+        return i == 0 ? y : mean(square(y - layers.targets[static_cast<size_t>(m)]));
+      };
+      Pipeline pipeline(
+          world.all(),
+          {.schedule = schedule, .microbatches = microbatches, .activations = {rows, width}, .dtype = dtype()},
+          {{.forward = forward, .parameters = {layers.weights[i], layers.shifts[i]}}}, device());
+      (void)pipeline.run();
+      within[i].clear();
+      (void)pipeline.run();
+    });
+    const bool keeps = schedule == PipelineSchedule::zero_bubble;
+    for (const std::vector<NodePtr>& nodes : within) {
+      EXPECT_EQ(nodes.size(), static_cast<size_t>(microbatches));
+      for (const NodePtr& node : nodes) EXPECT_EQ(node->has_value(), keeps);
+    }
+  }
 }
 
 std::string device_name(const testing::TestParamInfo<std::string>& info) {
