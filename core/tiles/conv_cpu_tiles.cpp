@@ -239,8 +239,7 @@ Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
   const int64_t joined = p.dilation[2] == 1 || p.kernel[2] == 1 ? p.kernel[2] * cb : cb;
   row["NV"] = joined % 48 == 0 ? 3 : joined > 16 ? 2 : 1;
   row["MR"] = 8;
-  row["NB"] =
-      choice_at_least("conv_weight_grad", "NB", std::min<int64_t>(ceil_div(p.OG, 8), conv_taps(p) == 1 ? 16 : 8));
+  row["NB"] = choice_at_least("conv_weight_grad", "NB", std::min<int64_t>(ceil_div(p.OG, 8), 16));
   row["QW"] = choice_at_least("conv_weight_grad", "QW", std::min<int64_t>(p.out[2], 128));
   row["QH"] =
       choice_at_least("conv_weight_grad", "QH", std::min<int64_t>(p.out[1], std::max<int64_t>(1, 224 / row["QW"])));

@@ -285,6 +285,11 @@ TEST_P(ConvTest, Packed) {
   for (const Kind kind : kinds) {
     for (const Case& c : {cases[1], cases[2], cases[3], cases[5], cases[6]}) check(c, kind, packed(kind));
   }
+  // Whole vectors of pixels that a stride leaves out, and those at the end of the last image.
+  const Case wide{"wide", 3, 1, 35, 9, {1, 6, 43}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 1, 3}, {0, 0, 2}};
+  Bindings strip = packed(Kind::weight_grad);
+  strip["QW"] = 32;
+  check(wide, Kind::weight_grad, strip);
 }
 
 TEST_P(ConvTest, Registers) {
@@ -372,6 +377,15 @@ TEST_P(ConvTest, Pointwise) {
     // Never chosen on lavapipe, which compiles slowly and ends long loops.
     if (!on_opencl()) continue;
     for (const Case& c : {shapes[0], shapes[2], shapes[3], shapes[4]}) check(c, kind, one);
+    // Whole rows of more than a vector, whose results and zeros lie without gaps; images that share a panel.
+    Bindings rows = one;
+    rows["QT"] = 3;
+    rows["QH"] = 4;
+    for (const Extent3& stride :
+         {Extent3{1, 2, 2}, Extent3{1, 3, 2}, Extent3{1, 1, 2}, Extent3{1, 2, 1}, Extent3{1, 2, 3}}) {
+      check({"wide", 3, 1, 19, 21, {1, 8, 45}, {1, 1, 1}, stride, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, kind, rows);
+      check({"narrow", 5, 2, 8, 36, {1, 7, 11}, {1, 1, 1}, stride, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, kind, rows);
+    }
     Options o;
     o.layout = Layout{true, 3, 1};
     o.a = DType::f16;
