@@ -1,5 +1,5 @@
-// conv: [x:|w:]NxCxHxWxOxKxS: conv2d of N images of C channels with O kernels of K x K, stride S, padding K / 2; x: its
-// input gradient, w: its weight gradient. oneDNN computes in its own formats, as programs use it: inputs and weights
+// conv: [x:|w:]NxCxHxWxOxKxS[/G]: conv2d of N images of C channels with O kernels of K x K, stride S, padding K / 2, in
+// G groups of channels; x: its input gradient, w: its weight gradient. oneDNN computes in its own formats, as programs use it: inputs and weights
 // were reordered before and the result stays as it is, so its time is the convolution alone; Heddle reads and writes
 // plain NCHW. Results are compared after a reorder outside the measurement.
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace heddle::bench {
 namespace {
 
-constexpr std::string_view form = "[x:|w:]NxCxHxWxOxKxS";
+constexpr std::string_view form = "[x:|w:]NxCxHxWxOxKxS[/G]";
 
 ConvShape parse_shape(const std::string& text) {
   ConvShape s;
@@ -21,6 +21,10 @@ ConvShape parse_shape(const std::string& text) {
   if (rest.starts_with("x:") || rest.starts_with("w:")) {
     s.pass = rest[0];
     rest = rest.substr(2);
+  }
+  if (const size_t slash = rest.find('/'); slash != std::string::npos) {
+    s.groups = parse_sizes("conv", rest.substr(slash + 1), 1, form)[0];
+    rest.resize(slash);
   }
   const std::vector<int64_t> sizes = parse_sizes("conv", rest, 7, form);
   s.n = sizes[0];
@@ -33,11 +37,13 @@ ConvShape parse_shape(const std::string& text) {
   s.padding = s.kernel / 2;
   if (std::min(s.h, s.w) + 2 * s.padding < s.kernel)
     throw ValueError(fmt::format("[bench] conv case '{}': the kernel is larger than the image", text));
+  if (s.c % s.groups != 0 || s.o % s.groups != 0)
+    throw ValueError(fmt::format("[bench] conv case '{}': {} groups do not divide its channels", text, s.groups));
   return s;
 }
 
 Workload make_workload(const ConvShape& s, const Environment& env) {
-  const Shape x_shape{s.n, s.c, s.h, s.w}, w_shape{s.o, s.c, s.kernel, s.kernel},
+  const Shape x_shape{s.n, s.c, s.h, s.w}, w_shape{s.o, s.c / s.groups, s.kernel, s.kernel},
       y_shape{s.n, s.o, s.out_h(), s.out_w()};
   const Shape& first = s.pass == 'x' ? y_shape : x_shape;
   const Shape& second = s.pass == 'w' ? y_shape : w_shape;
@@ -47,7 +53,7 @@ Workload make_workload(const ConvShape& s, const Environment& env) {
   };
   const Tensor ta = tensor(a, first), tb = tensor(b, second);
   Attrs attrs;
-  attrs.ints = {0, 1, s.stride, s.stride, 1, 1, s.padding, s.padding};
+  attrs.ints = {0, s.groups, s.stride, s.stride, 1, 1, s.padding, s.padding};
   Workload w;
   w.run = [=, pass = s.pass] {
     return std::vector<Tensor>{pass == 'x'   ? conv::input_grad(ta, tb, attrs, x_shape)
@@ -65,10 +71,10 @@ Workload make_workload(const ConvShape& s, const Environment& env) {
 Case parse(const std::string& name, DType) {
   const ConvShape s = parse_shape(name);
   Case c;
-  c.flops = 2.0 * static_cast<double>(s.n * s.o * s.out_h()) * static_cast<double>(s.out_w() * s.c) *
+  c.flops = 2.0 * static_cast<double>(s.n * s.o * s.out_h()) * static_cast<double>(s.out_w() * s.c / s.groups) *
             static_cast<double>(s.kernel * s.kernel);
   c.tensor({s.n, s.c, s.h, s.w}, DType::f32)
-      .tensor({s.o, s.c, s.kernel, s.kernel}, DType::f32)
+      .tensor({s.o, s.c / s.groups, s.kernel, s.kernel}, DType::f32)
       .tensor({s.n, s.o, s.out_h(), s.out_w()}, DType::f32);
   c.tolerance = 2e-5;  // of sums of up to 25088 products
   c.make = [s](const Environment& env) { return make_workload(s, env); };

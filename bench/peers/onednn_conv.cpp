@@ -11,7 +11,9 @@ using Desc = memory::desc;
 
 constexpr auto f32 = memory::data_type::f32;
 
-Desc plain(const memory::dims& dims) { return Desc(dims, f32, memory::format_tag::abcd); }
+Desc plain(const memory::dims& dims) {
+  return Desc(dims, f32, dims.size() == 5 ? memory::format_tag::abcde : memory::format_tag::abcd);
+}
 Desc any(const memory::dims& dims) { return Desc(dims, f32, memory::format_tag::any); }
 
 memory reordered(const Desc& to, const memory::dims& dims, const Bytes& bytes) {
@@ -48,7 +50,9 @@ PeerCall call_of(Call call) {
 
 std::optional<PeerCall> conv(const ConvShape& s, Bytes a, Bytes b) {
   return if_implemented([&]() -> PeerCall {
-    const memory::dims x{s.n, s.c, s.h, s.w}, w{s.o, s.c, s.kernel, s.kernel}, y{s.n, s.o, s.out_h(), s.out_w()};
+    const memory::dims x{s.n, s.c, s.h, s.w}, y{s.n, s.o, s.out_h(), s.out_w()};
+    memory::dims w{s.o, s.c / s.groups, s.kernel, s.kernel};
+    if (s.groups > 1) w = {s.groups, s.o / s.groups, s.c / s.groups, s.kernel, s.kernel};
     const memory::dims stride{s.stride, s.stride}, padding{s.padding, s.padding};
     const auto direct = dnnl::algorithm::convolution_direct;
     const auto forward = described<dnnl::convolution_forward>(engine(), dnnl::prop_kind::forward_training, direct,

@@ -22,7 +22,7 @@ struct MatmulShape {
 // weight gradient (a = x, b = gradient of y).
 struct ConvShape {
   char pass = ' ';
-  int64_t n = 1, c = 1, h = 1, w = 1, o = 1, kernel = 1, stride = 1, padding = 0;
+  int64_t n = 1, c = 1, h = 1, w = 1, o = 1, kernel = 1, stride = 1, padding = 0, groups = 1;
   int64_t out_h() const { return (h + 2 * padding - kernel) / stride + 1; }
   int64_t out_w() const { return (w + 2 * padding - kernel) / stride + 1; }
 };
