@@ -51,7 +51,7 @@ Case parse(const std::string& name, DType) {
         auto locked = kept->device().lock();
         kept->device().remember(locked.device.submit(kept->id()));
       }
-      if (Replay::capturing()) Replay::note(kept, {});
+      if (Replay::capturing()) Replay::note(kept, {}, false);
       return std::vector<Tensor>{};
     };
     return w;

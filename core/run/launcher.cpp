@@ -81,7 +81,10 @@ Launcher::Launcher(DeviceContext& device, GraphImage image) : device_(device), i
         fmt::format("[image] it was made for kernels in {} and driver {:016x}; {} takes {} and has {:016x}",
                     image_.target, image_.driver_hash, device.id(), name_of(caps.target), caps.image_hash()));
   kernels_ = load_kernels(device, image_);
-  if (!image_.once.empty()) once_ = std::make_unique<Launcher>(device, image_.once[0]);  // image() keeps it
+  if (!image_.once.empty()) {
+    once_ = std::make_unique<Launcher>(device, image_.once[0]);  // image() keeps it
+    once_->is_once_ = true;
+  }
   const auto locked = device.lock();
   launch_memory(device).add(*this);
 }
@@ -296,10 +299,13 @@ Ticket Launcher::submit(const Lane& lane, const Segment& segment, const Inputs& 
   locked.counters.submissions++;
   if (segment.facts) timed.push_back({ticket, segment.facts, submitted});
   if (Replay::capturing()) {
-    std::vector<StoragePtr> memory(inputs.storages.begin(), inputs.storages.end());
-    memory.insert(memory.end(), own.begin(), own.end());
-    if (lane.host) memory.push_back(lane.host);
-    Replay::note(segment.kept, std::move(memory));
+    Replay::Memory memory{{}, own};
+    for (size_t slot = 0; slot < inputs.storages.size(); ++slot) {
+      const bool written = std::count(image_.assigned.begin(), image_.assigned.end(), static_cast<int32_t>(slot)) > 0;
+      (written ? memory.written : memory.read).push_back(inputs.storages[slot]);
+    }
+    if (lane.host) memory.read.push_back(lane.host);
+    Replay::note(segment.kept, std::move(memory), is_once_);
   }
   return ticket;
 }

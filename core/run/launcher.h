@@ -109,6 +109,7 @@ class Launcher final : private ArenaUser {
   GraphImage image_;
   std::vector<KernelId> kernels_;   // by kernel of the image
   std::unique_ptr<Launcher> once_;  // of image_.once
+  bool is_once_ = false;            // another's once_
   std::vector<Seen> once_seen_;     // by image_.once_slots, when it ran
   std::vector<StoragePtr> once_values_;
   std::deque<Lane> lanes_;  // by the number of the arena

@@ -2,9 +2,10 @@
 //
 // Purpose: a benchmark or a tuner measures kernels, not the loop around them; what a graph costs when its plan and
 // memory are known. Invariants: the memory of the submissions is kept, so every run reads and writes the same
-// addresses; a graph that updates values in place goes on updating them. All segments of a graph are submitted at once,
-// on the arena of the capture: no run that does something between its segments goes on beside. Thread safety: capture()
-// belongs to the calling thread; run() locks the device.
+// addresses; a graph that updates values in place goes on updating them. What a graph computes once
+// (core/simplify/precomputed.h) a run computes only where it came from something that was written since. All segments
+// of a graph are submitted at once, on the arena of the capture: no run that does something between its segments goes
+// on beside. Thread safety: capture() belongs to the calling thread; run() locks the device.
 #pragma once
 
 #include <functional>
@@ -60,20 +61,28 @@ class Replay {
   static Replay capture(const std::function<void()>& work);
   // Submits all of it again, in the same order; returns when it is enqueued.
   void run() const;
-  size_t submissions() const { return parts_.size(); }
-  // Dispatches of one run.
+  size_t submissions() const { return parts_->size(); }
+  // Dispatches of one run, without those of what is computed once.
   size_t kernels() const;
 
-  // For core/run: called after each submission while this thread captures.
+  // What a submission uses: memory that it only reads, and memory that it may write.
+  struct Memory {
+    std::vector<StoragePtr> read, written;
+  };
+  // For core/run: called after each submission while this thread captures. `once`: it has to run again only where
+  // something that it reads was written.
   static bool capturing();
-  static void note(const std::shared_ptr<KeptRecording>& recording, std::vector<StoragePtr> memory);
+  static void note(const std::shared_ptr<KeptRecording>& recording, Memory memory, bool once);
 
  private:
   struct Part {
     std::shared_ptr<KeptRecording> recording;
-    std::vector<StoragePtr> memory;
+    Memory memory;
+    bool once = false;
+    std::vector<uint64_t> seen;  // once: versions of memory.read when it ran
   };
-  std::vector<Part> parts_;
+  // Copies of a replay share what was seen, as they share the memory.
+  std::shared_ptr<std::vector<Part>> parts_ = std::make_shared<std::vector<Part>>();
 };
 
 }  // namespace heddle

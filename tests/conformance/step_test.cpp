@@ -76,6 +76,55 @@ TEST_P(StepTest, AReplayComputesAgainFromWhatItsMemoryHolds) {
   EXPECT_EQ(y.to_doubles()[63], 22);
 }
 
+// A scale of channels behind a convolution becomes part of its weights, once for all runs.
+TEST_P(StepTest, AReplayComputesOnceWhatStoredValuesAloneSay) {
+  if (!compiles()) GTEST_SKIP() << "the reference device records nothing";
+  const Tensor x = leaf({1, 3, 6, 5}, -2, 0.1f), kernels = leaf({4, 3, 3, 3}, 1, -0.01f), scale = leaf({1, 4, 1, 1}, 1);
+  Tensor y;
+  const Replay replay = Replay::capture([&] {
+    y = conv2d(x, kernels) * scale;
+    eval({y});
+  });
+  const auto launched = [&] {
+    const auto before = dev().counters().kernels;
+    replay.run();
+    return dev().counters().kernels - before;
+  };
+  const std::vector<double> first = y.to_doubles();
+  EXPECT_EQ(replay.submissions(), 2u);
+  EXPECT_EQ(replay.kernels(), 1u);
+  EXPECT_EQ(launched(), 1u);
+  EXPECT_EQ(y.to_doubles(), first);
+  const std::vector<float> twice = {2, 4, 6, 8};
+  dev().write(*scale.node()->storage, 0, twice.data(), twice.size() * sizeof(float));
+  EXPECT_GT(launched(), 1u);
+  const std::vector<double> second = y.to_doubles();
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(second[i], 2 * first[i], 1e-4) << i;
+  EXPECT_EQ(launched(), 1u);
+  EXPECT_EQ(y.to_doubles(), second);
+}
+
+TEST_P(StepTest, AReplayThatUpdatesAScaleComputesItsWeightsAnew) {
+  if (!compiles()) GTEST_SKIP() << "the reference device records nothing";
+  const Tensor x = leaf({1, 3, 6, 5}, -2, 0.1f), kernels = leaf({4, 3, 3, 3}, 1, -0.01f);
+  const std::vector<double> plain = conv2d(x, kernels).to_doubles();
+  Tensor scale = leaf({1, 4, 1, 1}, 1), y;
+  const Replay replay = Replay::capture([&] {
+    scale.assign(scale + 1.0);
+    eval({scale});
+    y = conv2d(x, kernels) * scale;
+    eval({y});
+  });
+  for (int run = 0; run < 3; ++run) {
+    if (run > 0) replay.run();
+    const std::vector<double> now = y.to_doubles();
+    for (size_t i = 0; i < now.size(); ++i) {
+      const double of_channel = static_cast<double>(i / (now.size() / 4)) + 2 + run;
+      EXPECT_NEAR(now[i], of_channel * plain[i], 1e-5 * std::abs(of_channel * plain[i]) + 1e-4) << run << " " << i;
+    }
+  }
+}
+
 TEST_P(StepTest, ForcedTunablesArePlannedApart) {
   if (!compiles()) GTEST_SKIP() << "the reference device has no plans";
   const Tensor a = leaf({9, 33}, -2, 0.01f), b = leaf({33, 20}, 1, -0.005f);
