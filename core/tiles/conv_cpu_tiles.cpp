@@ -1,6 +1,7 @@
 #include "heddle/core/tiles/conv_cpu_tiles.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/choices.h"
@@ -151,6 +152,39 @@ Row pick_rows(const ConvProblem& p) {
   return row;
 }
 
+// Rows that a group computes at once, by the body's blocks of rows: few beyond the last one, and few that are copied
+// twice.
+int64_t rows_of_strips(const ConvProblem& p) {
+  int64_t best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (const int64_t qh : {1, 2, 4, 7, 8, 14, 16}) {
+    const int64_t block = qh % 7 == 0 ? 7 : std::min<int64_t>(qh, 4);
+    const double group = static_cast<double>(round_up(qh, block)) + 0.3 * static_cast<double>(packed_extent(p, 1, qh));
+    const double cost = group * static_cast<double>(ceil_div(p.out[1], qh));
+    if (cost <= least) {
+      least = cost;
+      best = qh;
+    }
+  }
+  return best;
+}
+
+// Vectors along the width and blocks of rows in registers, some channels a group.
+Row pick_strips(const Caps& caps, const ConvProblem& p) {
+  const int64_t cores = std::max<int64_t>(1, caps.compute_units);
+  Row row{{"SCHEDULE", conv_schedules::strips},
+          {"VW", p.out[2] <= 8 ? 8 : 16},
+          {"QT", choice_at_least("conv", "QT", std::min<int64_t>(ceil_div(p.out[2], 16), 16))},
+          {"QH", rows_of_strips(p)}};
+  const auto staged = [&] { return packed_extent(p, 1, row["QH"]) * (packed_extent(p, 2, row["QT"] * 16) + 16); };
+  while (row["QT"] > 1 && staged() > cached_floats) row["QT"] = choice_at_most("conv", "QT", row["QT"] / 2);
+  while (row["QH"] > 1 && staged() > cached_floats) row["QH"] = choice_at_most("conv", "QH", row["QH"] / 2);
+  const int64_t blocks =
+      p.N * p.out[0] * ceil_div(p.out[1], row["QH"]) * ceil_div(p.out[2], row["QT"] * 16) * p.G * p.OG;
+  row["NO"] = choice_at_most("conv", "NO", std::max<int64_t>(1, blocks / (16 * cores)));
+  return row;
+}
+
 // Few pixels of long sums: each weight is used so few times that copying it costs as much as using it.
 constexpr int64_t few_pixels = 8;
 
@@ -214,6 +248,9 @@ bool accepted(const char* body, const ConvProblem& p, Row row) {
 Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
   if (has_few_pixels(p)) {
     if (const Row row = pick_dots(caps, p); accepted("conv", p, row)) return row;
+  }
+  if (p.OG < 4 && p.kind == ConvProblem::Kind::forward) {
+    if (const Row row = pick_strips(caps, p); accepted("conv", p, row)) return row;
   }
   if (p.OG < 4) return pick_rows(p);
   if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;

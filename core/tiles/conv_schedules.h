@@ -10,7 +10,8 @@
 
 namespace heddle::conv_schedules {
 
-constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, winograd = 5, pointwise = 6, dots = 7;
+constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, winograd = 5, pointwise = 6, dots = 7,
+                  strips = 8;
 
 using Row = Bindings;
 

@@ -240,6 +240,8 @@ std::string conv_algorithm(const Bindings& t) {
       return fmt::format("registers_{}x{}", value("RM"), value("RN"));
     case conv_schedules::rows:
       return "rows";
+    case conv_schedules::strips:
+      return "strips";
     case conv_schedules::winograd:
       return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
     case conv_schedules::pointwise:

@@ -471,6 +471,36 @@ TEST_P(ConvTest, FewPixels) {
   check(shapes[1], Kind::forward, few, o);
 }
 
+// Blocks of rows and columns that nothing fills, phases of a stride, borders wider than a vector is long, channels that
+// are summed, operands that lie otherwise.
+TEST_P(ConvTest, Strips) {
+  const Case shapes[] = {
+      {"depthwise", 2, 5, 5, 5, {1, 9, 37}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+      {"stride 2", 2, 5, 5, 5, {1, 11, 37}, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+      {"even stride", 1, 3, 3, 3, {1, 14, 38}, {1, 5, 2}, {1, 1, 2}, {1, 1, 1}, {0, 0, 0}, {0, 2, 3}},
+      {"dilated", 1, 2, 4, 4, {2, 13, 21}, {1, 3, 5}, {1, 2, 2}, {1, 2, 3}, {0, 2, 6}, {0, 2, 5}},
+      {"stride 3", 1, 2, 6, 2, {1, 9, 50}, {1, 2, 3}, {1, 3, 3}, {1, 1, 1}, {0, 0, 2}, {0, 1, 2}},
+      {"one position", 1, 3, 3, 3, {1, 9, 35}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+      {"far borders", 1, 2, 2, 2, {1, 3, 4}, {1, 3, 3}, {1, 1, 2}, {1, 1, 1}, {0, 4, 21}, {0, 5, 19}},
+      {"signal", 3, 4, 4, 4, {1, 1, 33}, {1, 1, 7}, {1, 1, 1}, {1, 1, 1}, {0, 0, 3}, {0, 0, 3}},
+  };
+  const auto strips = [&](int64_t qt, int64_t qh, int64_t no) {
+    return Bindings{{"SCHEDULE", 8}, {"VW", width()}, {"QT", qt}, {"QH", qh}, {"NO", no}};
+  };
+  check(shapes[1], Kind::forward, strips(1, 2, 2));
+  if (!on_opencl()) return;  // never chosen elsewhere
+  for (const Case& c : shapes) {
+    check(c, Kind::forward, strips(1, 4, 2));
+    if (c.stride[2] < 3) check(c, Kind::forward, {});
+  }
+  check(shapes[0], Kind::forward, strips(3, 7, 1));
+  Options o;
+  o.layout = Layout{true, 3, 1};
+  o.a = DType::f16;
+  o.b = DType::bf16;
+  for (const Case& c : {shapes[0], shapes[1], shapes[3]}) check(c, Kind::forward, strips(2, 14, 4), o);
+}
+
 TEST_P(ConvTest, PickedSchedules) {
   for (const Kind kind : kinds) {
     for (const Case& c : {cases[0], cases[1], cases[4]}) check(c, kind, {});
