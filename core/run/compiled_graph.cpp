@@ -264,6 +264,7 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
   const Graph imported = import_graph(captured, varies);
   Graph graph = prepare(imported, caps, fuse);
   debug_graph(imported, graph, caps);
+  if (fuse) graph = with_planned_loops(std::move(graph), caps);
   std::optional<Planned> once;
   std::vector<int> once_slots;
   if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {

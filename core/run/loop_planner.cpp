@@ -202,11 +202,13 @@ class LoopPlanner {
     return add(ops::pad_op, {{0, 0}}, {flat}, {shape_.length, elements}, slice.dtype);
   }
 
-  // A copy of a matrix, column by column.
+  // A copy of a matrix, column by column: of stored weights one for all runs.
   int turned(int given) {
     const int view = rewrite::permute(out_, given, {1, 0});
-    const IrNode& node = out_.nodes[static_cast<size_t>(view)];
-    return add(copy_op, {}, {view}, node.shape, node.dtype);
+    const IrNode node = out_.nodes[static_cast<size_t>(view)];
+    const int copy = add(copy_op, {}, {view}, node.shape, node.dtype);
+    out_.nodes[static_cast<size_t>(copy)].once = true;
+    return copy;
   }
 
   std::set<int> used_slots() const {
@@ -355,7 +357,9 @@ class LoopPlanner {
 Graph plan_loops(Graph graph, const Caps& caps, const BodyPlanner& planner) {
   std::map<int, std::vector<int>> asking;  // by loop
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (graph.nodes[i].op == &ops::loop_result_op) asking[graph.nodes[i].inputs[0]].push_back(static_cast<int>(i));
+    if (graph.nodes[i].op != &ops::loop_result_op) continue;
+    const int loop = graph.nodes[i].inputs[0];
+    if (!graph.nodes[static_cast<size_t>(loop)].planned) asking[loop].push_back(static_cast<int>(i));
   }
   if (asking.empty()) return graph;
   Graph out = graph.over_same_leaves();

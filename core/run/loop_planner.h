@@ -26,7 +26,7 @@ struct BodyPlanner {
   std::function<Plan(Graph prepared)> plan;
 };
 
-// Loops of `graph` get their plans.
+// Loops of `graph` that have no plan yet get theirs.
 Graph plan_loops(Graph graph, const Caps& caps, const BodyPlanner& planner);
 
 }  // namespace heddle

@@ -39,6 +39,14 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
   return graph;
 }
 
+Graph with_planned_loops(Graph prepared, const Caps& caps, bool fuse, PassSet passes) {
+  const BodyPlanner bodies{
+      [&](const Graph& body) { return prepare(body, caps, fuse, passes); },
+      [&](Graph body) { return make_plan(std::move(body), caps, fuse, passes); },
+  };
+  return plan_loops(std::move(prepared), caps, bodies);
+}
+
 Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, const Budget& budget,
                const std::vector<int>& early) {
   Plan plan;
@@ -47,11 +55,7 @@ Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, cons
                               .counted_loops = caps.max_loop_iterations < UINT64_MAX,
                               .max_loop_ops = caps.max_loop_ops,
                               .max_binding_bytes = caps.max_binding_bytes};
-  const BodyPlanner bodies{
-      [&](const Graph& body) { return prepare(body, caps, fuse, passes); },
-      [&](Graph body) { return make_plan(std::move(body), caps, fuse, passes); },
-  };
-  plan.scheduled = schedule(plan_loops(std::move(prepared), caps, bodies), limits);
+  plan.scheduled = schedule(with_planned_loops(std::move(prepared), caps, fuse, passes), limits);
   plan.scheduled.early = early;
   plan.kernels = lower(plan.scheduled, caps, lower_options(caps, passes));
   const uint64_t host_bytes = fuse ? add_transfers(plan.scheduled, plan.kernels, caps) : 0;

@@ -15,6 +15,9 @@ namespace heddle {
 // The captured graph as `caps` computes it best, verified after each stage of passes; with `fuse` false as it was
 // recorded, but for what the device must have otherwise.
 Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
+// A prepared graph whose loops have their plans, and what these read beside it. make_plan() does the same where it was
+// not done: what is computed once (core/simplify/precomputed.h) may be among it.
+Graph with_planned_loops(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
 // Throws BudgetError when it cannot be made to fit.
 // `early`: outputs that are computed before what they do not need, in that order.
 Plan make_plan(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes(),

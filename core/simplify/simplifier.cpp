@@ -156,6 +156,13 @@ Graph drop_dead(Graph graph) {
     if (!live[i]) continue;
     for (int input : graph.nodes[i].inputs) live[static_cast<size_t>(input)] = true;
   }
+  // A loop that has its plan writes all of its results, in their order.
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const IrNode& node = graph.nodes[i];
+    if (node.op != &ops::loop_result_op) continue;
+    const auto loop = static_cast<size_t>(node.inputs[0]);
+    live[i] = live[i] || (live[loop] && graph.nodes[loop].planned);
+  }
   Graph kept = graph.over_same_leaves();
   std::vector<int> to(graph.nodes.size(), -1);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {

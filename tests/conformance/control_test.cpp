@@ -176,6 +176,39 @@ TEST_P(ControlFlow, FactorsReadByColumns) {
   EXPECT_EQ(launches(71), launches(61) + (turns ? 1 : 0));
 }
 
+// A stored factor that is read by columns is turned by the first of several runs, and again when it was written.
+TEST_P(ControlFlow, StoredFactorsAreTurnedOnce) {
+  if (device().caps().machine() != Machine::cpu_loops) GTEST_SKIP() << "turned where a group is a loop of one lane";
+  Tensor u = leaf({67, 67}, 0.37, device());
+  const Tensor first = leaf({3, 67}, 0.9, device());
+  const auto run = [&](Tensor& factor, const Tensor& start) {
+    return scan(
+               [&](const Tensors& c, const Tensors&) {
+                 return Scanned{{tanh(matmul(c[0], transpose(factor)))}, {}};
+               },
+               {start}, {}, {.length = 4})
+        .carry[0];
+  };
+  const auto launches = [&](const char* what) {
+    const uint64_t before = device().counters().kernels;
+    const Tensor found = run(u, first);
+    eval({found});
+    const uint64_t after = device().counters().kernels;
+    Tensor v = u.to(heddle::device("reference:0"));
+    expect_near(found, run(v, first.to(heddle::device("reference:0"))), 1e-5, what);
+    return after - before;
+  };
+  const uint64_t once = launches("first");
+  EXPECT_EQ(launches("again"), once - 1);
+  {
+    const NoGradScope no_grad;
+    u.assign(u * 0.5);
+    eval({u});
+  }
+  EXPECT_EQ(launches("written"), once);
+  EXPECT_EQ(launches("kept"), once - 1);
+}
+
 // Carries of every kind against numbers computed here: they change places, stay, are results as they are.
 TEST_P(ControlFlow, OddCarries) {
   DeviceContext& d = device();
