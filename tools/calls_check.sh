@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # What comparing the calls of ranks before data moves costs a step (docs/distributed.md): two ranks train with it and
 # without it (HEDDLE_TEST_UNCOMPARED), in turns. Prints both medians of each turn, and the median of their quotients.
+# Where steps scatter by more than that, one call by itself says it: `calls` makes sums of so many floats alone.
 #   tools/calls_check.sh [RECIPE [BATCH [STEPS [TURNS]]]]
-#   char-gpt 16 60 5; BUILD: the build folder, build/release; DEVICE: opencl:0
+#   tools/calls_check.sh calls [ELEMENTS [TURNS]]
+#   char-gpt 16 60 5; 109390 (the gradients of mnist-mlp) 5; BUILD: the build folder, build/release; DEVICE: opencl:0
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,6 +15,23 @@ need mpirun
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export HEDDLE_QUIET=1 HEDDLE_SHARED_LISTS=0  # which would leave nothing to compare
+if [ "$recipe" = calls ]; then
+  elements=${2:-109390} turns=${3:-5} ranks=$(dirname "$heddle")/heddle_mpi_ranks
+  [ -x "$ranks" ] || skip "$ranks is not built"
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  microseconds() {
+    mpirun -n 2 --oversubscribe --bind-to core "$ranks" calls 60 "$elements" | sed -n 's/^ok \(.*\) us$/\1/p'
+  }
+  for ((turn = 1; turn <= turns; ++turn)); do
+    compared=$(microseconds)
+    free=$(HEDDLE_TEST_UNCOMPARED=1 microseconds)
+    echo "a sum of $elements floats: $compared us compared, $free us not"
+    awk "BEGIN { print $compared - $free }" >> "$folder/differences"
+  done
+  sort -g "$folder/differences" |
+    awk '{ a[NR] = $1 } END { printf "median of the differences: %.2f us\n", a[int((NR + 1) / 2)] }'
+  exit
+fi
 # milliseconds NAME: of a step, the median of the run's windows.
 milliseconds() {
   "$heddle" launch -n 2 -- train "$recipe" --batch "$batch" --steps "$steps" --device "${DEVICE:-opencl:0}" --seed 3 \

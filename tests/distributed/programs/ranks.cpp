@@ -1,8 +1,10 @@
 // A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks collectives|program|mismatch|silent|twice`,
-// and for tools/disagree_check.sh: `heddle_mpi_ranks shape|dtype|order|skipped|uneven|loop|stopped LIMIT_S`. Rank 0
-// prints a line that begins with "ok", others theirs behind their number; 3 is the exit code after a failure.
+// for tools/disagree_check.sh: `heddle_mpi_ranks shape|dtype|order|skipped|uneven|loop|stopped LIMIT_S`, and for
+// tools/calls_check.sh: `heddle_mpi_ranks calls LIMIT_S ELEMENTS`. Rank 0 prints a line that begins with "ok", others
+// theirs behind their number; 3 is the exit code after a failure.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -14,6 +16,8 @@
 #include "heddle/autograd/transforms.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/median.h"
+#include "heddle/core/base/seconds_since.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/distributed/collectives.h"
@@ -99,6 +103,19 @@ void program(World& world) {
   if (world.rank() == 0) std::printf("ok %.17g\n", got[0].item());
 }
 
+// What a sum over ranks takes, median in us.
+void calls(World& world, int64_t elements) {
+  constexpr int rounds = 3000;
+  std::vector<float> values(static_cast<size_t>(elements));
+  std::vector<double> took;
+  for (int round = 0; round < rounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    world.all().all_reduce(values.data(), DType::f32, {elements}).wait();
+    took.push_back(1e6 * seconds_since(start));
+  }
+  if (world.rank() == 0) std::printf("ok %.2f us\n", median(took));
+}
+
 void mismatch(World& world) {
   float values[8] = {};
   const int64_t elements = world.rank() == 1 ? 8 : 4;
@@ -141,11 +158,12 @@ void disagree(World& world, const std::string& what) {
 
 const std::vector<std::string> disagreements = {"shape", "dtype", "order", "skipped", "uneven", "loop", "stopped"};
 
-int run(const std::string& what, double limit) {
+int run(const std::string& what, double limit, int64_t elements) {
   const bool disagrees = std::ranges::find(disagreements, what) != disagreements.end(), hangs = what == "silent";
   std::unique_ptr<World> world = open_world({.limit_seconds = hangs ? 1.0 : limit});
   if (what == "collectives") collectives(*world);
   if (what == "program") program(*world);
+  if (what == "calls") calls(*world, elements);
   if (what == "mismatch") mismatch(*world);
   if (hangs) silent(*world);
   if (disagrees) disagree(*world, what);
@@ -160,7 +178,7 @@ int run(const std::string& what, double limit) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc > 1 ? argv[1] : "", argc > 2 ? std::stod(argv[2]) : 60);
+    return run(argc > 1 ? argv[1] : "", argc > 2 ? std::stod(argv[2]) : 60, argc > 3 ? std::stoll(argv[3]) : 1);
   } catch (const CommunicationError& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     std::fflush(stderr);
