@@ -17,7 +17,9 @@ class LayerCost {
   void add_to(BlockCost& cost) const {
     const double traffic = traffic_seconds(machine_, layer_.traffic * part_ / divisor());
     const double inputs = layer_.backward_flops - layer_.weight_flops;
-    cost.forward += products(layer_.flops) + traffic + sums(layer_.reduced) + exchanges(1, 0);
+    const double computing = products(layer_.flops) + traffic;
+    cost.computing += computing;
+    cost.forward += computing + sums(layer_.reduced) + exchanges(1, 0);
     cost.input_gradient += products(inputs) + 2 * traffic + sums(layer_.backward_reduced) + exchanges(1, 1);
     cost.weight_gradient += products(layer_.weight_flops);
     cost.kept += layer_.kept * part_ / divisor() + gathered() * (1 - 1 / tp_);
@@ -99,6 +101,13 @@ BlockCost cost_of(const StepLayers& step, const Block& block, const RankShare& s
     cost.kept = rank_rows(step, block.input, share);
   }
   return cost;
+}
+
+void recompute_in_stage(BlockCost& cost, const StepLayers& step, const Block& block, const RankShare& share) {
+  if (block.recomputes) return;
+  cost.input_gradient += cost.computing;
+  cost.working = cost.kept;
+  cost.kept = rank_rows(step, block.input, share);
 }
 
 }  // namespace heddle::distributed

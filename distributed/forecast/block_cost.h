@@ -21,6 +21,7 @@ struct RankShare {
 
 struct BlockCost {
   double forward = 0, input_gradient = 0, weight_gradient = 0;  // seconds
+  double computing = 0;                                         // of the forward pass, without what is sent
   double bytes_sent = 0;                                        // by tp and cp, of all passes
   double kept = 0;                                              // bytes from forward to backward
   double working = 0;   // bytes more while a recomputed block is in its backward pass
@@ -30,6 +31,8 @@ struct BlockCost {
 
 BlockCost cost_of(const StepLayers& step, const Block& block, const RankShare& share, const Machine& machine,
                   bool in_pipeline);
+// As a stage that computes the block again has it; sums of the forward pass are kept.
+void recompute_in_stage(BlockCost& cost, const StepLayers& step, const Block& block, const RankShare& share);
 
 // Bytes of a microbatch's rows that one rank of a split group has of what goes from block to block.
 double rank_rows(const StepLayers& step, double bytes, const RankShare& share);

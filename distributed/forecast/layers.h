@@ -51,6 +51,8 @@ struct StepLayers {
   DType dtype = DType::f32;                                        // of products
   int64_t heads = 0, key_heads = 0, vocabulary = 0, sequence = 0;  // 0: no transformer, so no tp or cp
   bool splits_rows_between = false;  // sequence parallelism: what tp does not split is split by positions
+  // Stages keep inputs of blocks and compute the blocks again, but of zb1p, as training does (train/pipeline.h).
+  bool stages_recompute = false;
   // Bytes of a parameter: itself, its gradient, the optimizer's states with a copy in f32 where there is one.
   double parameter_bytes = 4, gradient_bytes = 4, state_bytes = 8;
   int64_t shared_values = 0;  // that ranks average besides gradients: losses, running statistics, wishes

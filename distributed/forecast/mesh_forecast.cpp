@@ -49,8 +49,10 @@ class Forecaster {
 
   void make_chunks() {
     std::vector<double> seconds;
+    const bool again = step_.stages_recompute && share_.pp > 1 && options_.schedule != PipelineSchedule::zero_bubble;
     for (const Block& block : step_.blocks) {
       blocks_.push_back(cost_of(step_, block, share_.rank, cluster_.machine, share_.pp > 1));
+      if (again) recompute_in_stage(blocks_.back(), step_, block, share_.rank);
       seconds.push_back(blocks_.back().forward + blocks_.back().input_gradient + blocks_.back().weight_gradient);
     }
     const auto places = static_cast<size_t>(sizes_.stages * sizes_.chunks), stages = static_cast<size_t>(sizes_.stages);

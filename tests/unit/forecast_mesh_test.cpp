@@ -207,6 +207,34 @@ TEST(ForecastMesh, SendingTakesAProcessor) {
   }
 }
 
+// A backward pass is a forward pass longer, and a stage holds inputs of blocks.
+TEST(ForecastMesh, StagesThatComputeBlocksAgain) {
+  StepLayers step = transformer_layers(small_config());
+  const Cluster near{.name = "near",
+                     .machine = cluster().machine,
+                     .links = Links({{.name = "all", .bandwidth = 1e18}})};  // messages take no time
+  const ForecastOptions options{.mesh = "pp=2", .batch = 8};
+  const auto of = [&](PipelineSchedule schedule, bool again) {
+    step.stages_recompute = again;
+    ForecastOptions o = options;
+    o.schedule = schedule;
+    return forecast(step, near, o);
+  };
+  const auto plain = PipelineSchedule::one_forward_one_backward, split = PipelineSchedule::zero_bubble;
+  const MeshForecast kept = of(plain, false), again = of(plain, true);
+  // Passes of microbatches take four for three, the update behind them as long as before.
+  EXPECT_GT(again.step_seconds, 1.25 * kept.step_seconds);
+  EXPECT_LT(again.step_seconds, 4.0 / 3 * kept.step_seconds);
+  EXPECT_NEAR(again.bubble, kept.bubble, 0.01);
+  EXPECT_LT(again.stages[0].memory.activations, 0.5 * kept.stages[0].memory.activations);
+  EXPECT_EQ(of(split, true).step_seconds, of(split, false).step_seconds);
+  // One stage has what one process has.
+  step.stages_recompute = true;
+  const double alone = forecast(step, cluster(), {.mesh = "dp=1", .batch = 8}).step_seconds;
+  step.stages_recompute = false;
+  EXPECT_EQ(alone, forecast(step, cluster(), {.mesh = "dp=1", .batch = 8}).step_seconds);
+}
+
 TEST(ForecastMesh, StagesOfAPipeline) {
   const StepLayers step = transformer_layers(small_config());
   const MeshForecast made = forecast(step, cluster(), {.mesh = "pp=4,dp=2,tp=2", .batch = 16});
