@@ -10,13 +10,13 @@ namespaces with half of the ranks each (tools/train_over.sh; root). Bytes have t
 first rank's allocator, without evaluation of more than 8 examples (16 over a rate); 5 %. Time: the median of updates,
 15 %, on a machine that does nothing else. The machine is a core of 50 GFLOP/s and --memory-bandwidth, times the speed
 with which the forecast of one rank is the median of one process, bound to a core, with its share of the batch; ranks
-that share a core share its speed, which is no forecast of a network: --without-time compares the rest. --bandwidth is that of messages between two ranks of this
-machine. Processors of this machine move what goes over a rate, too, so a rate's bandwidth and latency are those with
-which forecasts of vae:2, which computes little, and of the first case, on the first mesh, are the measurements, so that
-the first case is none (--latency says it instead, also of memory), and a byte takes as long of a rank's processor as
-at the fastest rate, 10gbit, of vae:2. Stages take --microbatches. Exit code: 0; 1 when bytes, memory or time differ by
-more; 2 with one line when something is missing. Vocabularies of language models follow their text: char-gpt gets one of
-65 characters, as the plan has.
+that share a core share its speed, which is no forecast of a network: --without-time compares the rest. --bandwidth is
+that of messages between two ranks of this machine. Processors of this machine move what goes over a rate, too, so a
+rate's bandwidth and latency are those with which forecasts of vae:2, which computes little, and of the first case, on
+the first mesh, are the measurements, so that the first case is none (--latency says it instead, also of memory), and a
+byte takes as long of a rank's processor as at the fastest rate, 10gbit, of vae:2. Stages take --microbatches. Exit
+code: 0; 1 when bytes, memory or time differ by more; 2 with one line when something is missing. Vocabularies of
+language models follow their text: char-gpt gets one of 65 characters, as the plan has.
 """
 import argparse
 import json
