@@ -243,6 +243,13 @@ void add_conv(Table& table) {
   table.add("conv_input_grad", "pointwise strided", {x({3, 20, 5, 7}), x({20, 17, 1, 1})}, [](In t) {
     return conv_transpose2d(t[0], t[1], {{2}, {}, {}, 1, {}, {1}});
   });
+  table.add("conv_input_grad", "depthwise", {x({2, 7, 9, 18}), x({7, 1, 3, 4}, DType::f32, Layout::transposed)},
+            [](In t) {
+              return conv_transpose2d(t[0], t[1], {{}, {1, 2}, {1, 2}, 7, {}, {}});
+            });
+  table.add("conv_input_grad", "depthwise strided", {x({2, 7, 5, 21}), x({7, 1, 3, 3}), x({7})}, [](In t) {
+    return relu(conv_transpose2d(t[0], t[1], t[2], {{2}, {1}, {}, 7, {}, {1}}));
+  });
   table.add("conv", "no images", {x({0, 3, 5, 5}), x({4, 3, 3, 3})}, [](In t) { return conv2d(t[0], t[1]); });
   table.add("conv", "one pixel", {x({1, 3, 1, 1}), x({4, 3, 3, 3})}, [](In t) {
     return conv2d(t[0], t[1], {{}, {1}, {}, 1, {}, {}});

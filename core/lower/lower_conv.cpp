@@ -111,6 +111,7 @@ class ConvLowering {
     w.space = view.space;
     turn(x, w);
     merge_positions(x);
+    if (in_.caps.machine() == Machine::cpu_loops) turn_kernels(w);
     p_.x_w1 = (p_.in[2] == 1 || x.space[2] == 1) && none_negative(a_.view);
     describe_weights(w);
     return conv_constants(p_, x, w);
@@ -145,9 +146,27 @@ class ConvLowering {
     }
   }
 
+  // An input gradient without strides is a convolution with its kernels turned around. Schedules of few channels of dst
+  // are faster for these; the others take gradients as they are.
+  void turn_kernels(ConvWeights& w) {
+    constexpr int64_t few_channels = 4;
+    if (p_.kind != ConvProblem::Kind::input_grad || p_.stride != Extent3{1, 1, 1} || p_.OG >= few_channels) return;
+    Extent3 pad;
+    for (size_t d = 0; d < 3; ++d) {
+      pad[d] = p_.dilation[d] * (p_.kernel[d] - 1) - p_.pad[d];
+      if (pad[d] < 0) return;
+    }
+    p_.kind = ConvProblem::Kind::forward;
+    p_.pad = pad;
+    for (size_t d = 0; d < 3; ++d) {
+      w.offset += w.space[d] * (p_.kernel[d] - 1);
+      w.space[d] = p_.kernel[d] > 1 ? -w.space[d] : w.space[d];
+    }
+  }
+
   void describe_weights(const ConvWeights& w) {
     const Extent3 dense{p_.kernel[1] * p_.kernel[2], p_.kernel[2], 1};
-    p_.w_k1 = w.o >= 0 && w.c >= 0 && w.group >= 0;
+    p_.w_k1 = w.o >= 0 && w.c >= 0 && w.group >= 0 && w.space[2] >= 0;
     for (size_t d = 0; d < 3; ++d) p_.w_k1 = p_.w_k1 && (p_.kernel[d] == 1 || w.space[d] == dense[d]);
     p_.w_c1 = p_.w_k1 && p_.kernel[0] == 1 && (p_.CG == 1 || w.c == p_.kernel[1] * p_.kernel[2]);
     p_.w_row = p_.w_c1 ? w.o : 0;

@@ -306,6 +306,12 @@ TEST_P(ConvTest, Rows) {
       check(c, kind, rows(kind));
     }
   }
+  // Two blocks along the width, of which one phase meets no position of the kernel, and of which the last is no vector.
+  for (const int64_t dilation : {1, 2}) {
+    const Case wide{"wide", 2, 5, 5, 5, {1, 7, 45}, {1, 3, 5}, {1, 2, 2}, {1, 1, dilation}, {0, 1, 3}, {0, 1, 2}};
+    check(wide, Kind::input_grad, rows(Kind::input_grad));
+    if (on_opencl()) check(wide, Kind::weight_grad, rows(Kind::weight_grad));
+  }
 }
 
 // Few channels of src on a CPU: as they are chosen, in several passes over a kernel with a stride and over more columns
