@@ -69,11 +69,13 @@ TEST(Choices, OfSchedulesHaveTheNumbersOfTheFiles) {
                                                {"core_units", core_units}}));
   }
   using namespace conv_schedules;
-  Numbers conv{{"lanes", lanes}, {"tiles", tiles},       {"packed", packed},       {"registers", registers},
-               {"rows", rows},   {"winograd", winograd}, {"pointwise", pointwise}, {"dots", dots}};
+  Numbers conv{{"lanes", lanes},         {"tiles", tiles}, {"packed", packed},
+               {"registers", registers}, {"rows", rows},   {"winograd", winograd},
+               {"pointwise", pointwise}, {"dots", dots},   {"strips", strips}};
   EXPECT_EQ(schedules_of("conv"), conv);
   conv.erase("pointwise");
   conv.erase("dots");
+  conv.erase("strips");
   EXPECT_EQ(schedules_of("conv_weight_grad"), conv);
 }
 
