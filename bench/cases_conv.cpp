@@ -1,7 +1,7 @@
 // conv: [x:|w:]NxCxHxWxOxKxS[/G]: conv2d of N images of C channels with O kernels of K x K, stride S, padding K / 2, in
-// G groups of channels; x: its input gradient, w: its weight gradient. oneDNN computes in its own formats, as programs use it: inputs and weights
-// were reordered before and the result stays as it is, so its time is the convolution alone; Heddle reads and writes
-// plain NCHW. Results are compared after a reorder outside the measurement.
+// G groups of channels; x: its input gradient, w: its weight gradient. oneDNN computes in its own formats, as programs
+// use it: inputs and weights were reordered before and the result stays as it is, so its time is the convolution alone;
+// Heddle reads and writes plain NCHW. Results are compared after a reorder outside the measurement.
 #include <fmt/format.h>
 
 #include <algorithm>
