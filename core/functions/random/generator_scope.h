@@ -2,8 +2,9 @@
 //
 // Purpose: chance that is counted otherwise than in the order of draws: a step that computes parts of a batch gives
 // each part numbers of its own, whichever process computes it. Within a scope default_generator() is the given one, and
-// manual_seed() resets it, for what the thread records; what compile() recorded within it draws from that one ever after. Scopes nest. Invariants:
-// the generator outlives the scope and what was recorded within it. Thread safety: a scope belongs to its thread.
+// manual_seed() resets it, for what the thread records; what compile() recorded within it draws from that one ever
+// after. Scopes nest. Invariants: the generator outlives the scope and what was recorded within it. Thread safety: a
+// scope belongs to its thread.
 #pragma once
 
 namespace heddle {
