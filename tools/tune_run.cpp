@@ -202,8 +202,8 @@ class Tuner {
     if (request_.json) {
       print_json({{"device", info_.id},
                   {"case", found.place},
-                  {"key", json_of(found.key)},
-                  {"tunables", json_of(found.kept ? found.search.best : Bindings{})},
+                  {"key", tools::json_of(found.key)},
+                  {"tunables", tools::json_of(found.kept ? found.search.best : Bindings{})},
                   {"kept", found.kept ? "tuned" : "default"},
                   {"ratio", found.kept ? trial.ratio : 1.0},
                   {"seconds", trial.seconds},
