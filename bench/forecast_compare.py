@@ -2,7 +2,7 @@
 """Forecasts of `heddle plan --mesh` beside what ranks report: bytes, memory and time of a step, over some links.
 
   bench/forecast_compare.py --heddle build/release/bin/heddle [--device opencl:0] [--meshes dp=2 tp=2] [--links memory]
-      [--cases mnist-mlp:64 mnist-cnn:32] [--sharding none] [--microbatches 4] [--steps 40] [--without-time]
+      [--cases mnist-mlp:64 mnist-cnn:32] [--sharding none] [--microbatches 4] [--steps 60] [--without-time]
       [--bandwidth 2e9] [--latency 50e-6] [--measured FILE]
 
 A link is "memory", messages between processes of this machine, or a rate as tc writes it (200mbit), between two network
@@ -242,7 +242,7 @@ def main():
     parser.add_argument("--links", nargs="+", default=["memory"])
     parser.add_argument("--sharding", nargs="+", default=["none"])
     parser.add_argument("--cases", nargs="+", default=["mnist-mlp:64", "mnist-cnn:32"])
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--bandwidth", type=float, default=2e9)
     parser.add_argument("--latency", type=float)
     parser.add_argument("--measured", help="file that measurements are kept in")
