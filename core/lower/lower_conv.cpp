@@ -11,6 +11,7 @@
 #include "heddle/core/lower/lower_elementwise.h"
 #include "heddle/core/lower/operand.h"
 #include "heddle/core/op/attrs.h"
+#include "heddle/core/tiles/conv_cpu_tiles.h"
 
 namespace heddle {
 namespace {
@@ -149,7 +150,6 @@ class ConvLowering {
   // An input gradient without strides is a convolution with its kernels turned around. Schedules of few channels of dst
   // are faster for these; the others take gradients as they are.
   void turn_kernels(ConvWeights& w) {
-    constexpr int64_t few_channels = 4;
     if (p_.kind != ConvProblem::Kind::input_grad || p_.stride != Extent3{1, 1, 1} || p_.OG >= few_channels) return;
     Extent3 pad;
     for (size_t d = 0; d < 3; ++d) {

@@ -208,9 +208,6 @@ Row pick_dots(const Caps& caps, const ConvProblem& p) {
   return row;
 }
 
-// Of a weight gradient with fewer channels, vectors along the channels are mostly empty.
-constexpr int64_t few_channels = 4;
-
 // As many sums as fit 32 registers beside what they are made of: of two channels of grad, as each pixel that is loaded
 // then serves two products.
 Row pick_grad_rows(const ConvProblem& p) {
@@ -249,10 +246,10 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
   if (has_few_pixels(p)) {
     if (const Row row = pick_dots(caps, p); accepted("conv", p, row)) return row;
   }
-  if (p.OG < 4 && p.kind == ConvProblem::Kind::forward) {
+  if (p.OG < few_channels && p.kind == ConvProblem::Kind::forward) {
     if (const Row row = pick_strips(caps, p); accepted("conv", p, row)) return row;
   }
-  if (p.OG < 4) return pick_rows(p);
+  if (p.OG < few_channels) return pick_rows(p);
   if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
   if (p.OG >= 16 && (conv_taps(p) == 1 || has_short_panels(p))) {
     if (const Row row = pick_pointwise(caps, p); accepted("conv", p, row)) return row;

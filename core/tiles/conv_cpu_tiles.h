@@ -8,6 +8,9 @@
 
 namespace heddle {
 
+// Of fewer channels vectors along them are mostly empty.
+inline constexpr int64_t few_channels = 4;
+
 // Tunables without facts, of problems in f32.
 Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& problem);
 Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& problem);
