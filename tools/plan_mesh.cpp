@@ -77,12 +77,19 @@ void take_memory_of_two(const RehearsedRank& rank, const ForecastOptions& option
   if (options.sharding != Sharding::none) m.peak -= m.optimizer * static_cast<double>(made.ranks - 1);
 }
 
+void take_memory_and_bytes(const std::vector<RehearsedRank>& ranks, Sharding sharding, MeshForecast& made) {
+  for (RankForecast& stage : made.stages) {
+    const auto rank =
+        std::find_if(ranks.begin(), ranks.end(), [&](const RehearsedRank& each) { return each.stage == stage.stage; });
+    stage.memory = seen_memory(*rank, sharding, stage.memory);
+    stage.bytes_per_step = rank->bytes_per_step;
+  }
+}
+
 void rehearse_stages(const PlannedModel& model, const PlanMeshOptions& o, const ForecastOptions& options,
                      MeshForecast& made) {
-  const Mesh mesh = parse_mesh(made.mesh);
   if (model.step.empty()) return;
-  made.rehearsed = can_rehearse(model, options, mesh);
-  if (!made.rehearsed && (!shares_batches_alone(mesh) || options.sharding == Sharding::zero3)) return;
+  const Mesh mesh = parse_mesh(made.mesh);
   RehearsalOptions r{.mesh = made.mesh,
                      .batch = options.batch,
                      .microbatches = made.microbatches,
@@ -90,21 +97,18 @@ void rehearse_stages(const PlannedModel& model, const PlanMeshOptions& o, const 
                      .pipeline = std::string(name_of(options.schedule)),
                      .chunks = options.chunks,
                      .sequence_parallel = model.layers.splits_rows_between};
-  if (!made.rehearsed) {
-    r.mesh = "dp=2";
-    r.batch = 2 * options.batch / made.ranks;
-    r.sharding = "none";
-  }
-  const std::vector<RehearsedRank> ranks = rehearse(model.step, r, [&] {
-    return o.device.empty() ? nn::blank_device() : blank_context(open_device(o.device, false));
-  });
-  if (!made.rehearsed) return take_memory_of_two(ranks.front(), options, made);
-  for (RankForecast& stage : made.stages) {
-    const auto rank =
-        std::find_if(ranks.begin(), ranks.end(), [&](const RehearsedRank& each) { return each.stage == stage.stage; });
-    stage.memory = seen_memory(*rank, options.sharding, stage.memory);
-    stage.bytes_per_step = rank->bytes_per_step;
-  }
+  const auto seen = [&] {
+    return rehearse(model.step, r, [&] {
+      return o.device.empty() ? nn::blank_device() : blank_context(open_device(o.device, false));
+    });
+  };
+  made.rehearsed = can_rehearse(model, options, mesh);
+  if (made.rehearsed) return take_memory_and_bytes(seen(), options.sharding, made);
+  if (!shares_batches_alone(mesh) || options.sharding == Sharding::zero3) return;
+  r.mesh = "dp=2";
+  r.batch = 2 * options.batch / made.ranks;
+  r.sharding = "none";
+  take_memory_of_two(seen().front(), options, made);
 }
 
 Json to_json(const MeshForecast& made, const RankForecast& rank, const Cluster& cluster) {
