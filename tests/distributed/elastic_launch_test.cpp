@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/cli/subprocess.h"
+#include "tests/distributed/open_mpi.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
 
@@ -25,13 +26,6 @@ namespace {
 using Json = nlohmann::json;
 using test::Finished;
 using Words = std::vector<std::string>;
-
-// 0: no Open MPI.
-int version_of_mpirun() {
-  const std::string said = test::run_program({"/usr/bin/env", "mpirun", "--version"}).out, name = "(Open MPI) ";
-  const size_t at = said.find(name);
-  return at == std::string::npos ? 0 : std::atoi(said.c_str() + at + name.size());
-}
 
 // Whether one of the texts that a file of /proc lists is this one.
 bool holds(const std::filesystem::path& path, const std::string& word) {
@@ -74,7 +68,7 @@ class ElasticLaunch : public testing::Test {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     GTEST_SKIP() << "MPI's libraries are not built for sanitizers";
 #endif
-    if (version_of_mpirun() == 0) GTEST_SKIP() << "Open MPI's mpirun is not installed (Debian: openmpi-bin)";
+    if (test::version_of_mpirun() == 0) GTEST_SKIP() << test::no_open_mpi;
     test::write_mnist_folder(data, 96, 20);
   }
   Words training(int ranks, const std::string& steps, const Words& more = {}) {
@@ -108,7 +102,7 @@ class ElasticLaunch : public testing::Test {
 };
 
 TEST_F(ElasticLaunch, AnMpiWithoutUlfmIsRefused) {
-  if (version_of_mpirun() >= 5) GTEST_SKIP() << "this mpirun may have ULFM";
+  if (test::version_of_mpirun() >= 5) GTEST_SKIP() << "this mpirun may have ULFM";
   const Finished run = test::run_heddle(training(2, "4"));
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.err.rfind("heddle: [launch] --elastic needs an MPI with ULFM, e.g. Open MPI 5; here is mpirun", 0), 0u)
@@ -127,7 +121,7 @@ TEST_F(ElasticLaunch, TwoWaysToGoOnAreRefused) {
 
 // The first rank, who writes and prints, and the only other one beside the last, with its part of the states.
 TEST_F(ElasticLaunch, RanksGoOnWithoutOneThatIsKilled) {
-  if (version_of_mpirun() < 5) GTEST_SKIP() << "mpirun has no ULFM: Open MPI 5 has";
+  if (test::version_of_mpirun() < 5) GTEST_SKIP() << "mpirun has no ULFM: Open MPI 5 has";
   for (const int victim : {0, 1}) {
     const Words more = victim == 0 ? Words() : Words{"--sharding", "zero1", "--buddy-every", "1"};
     std::filesystem::remove_all(out);
@@ -154,7 +148,7 @@ TEST_F(ElasticLaunch, RanksGoOnWithoutOneThatIsKilled) {
 
 // Open MPI 5 does not tell them.
 TEST_F(ElasticLaunch, RanksEndWithTheirLauncher) {
-  if (version_of_mpirun() < 5) GTEST_SKIP() << "mpirun has no ULFM: Open MPI 5 has";
+  if (test::version_of_mpirun() < 5) GTEST_SKIP() << "mpirun has no ULFM: Open MPI 5 has";
   std::thread running([&] { (void)test::run_heddle(training(2, "100000")); });
   EXPECT_TRUE(soon([&] { return has_trained(); }));
   for (const int process : processes_of(out))

@@ -10,6 +10,7 @@
 #include "heddle/distributed/launch.h"
 #include "heddle/distributed/open_world.h"
 #include "tests/cli/subprocess.h"
+#include "tests/distributed/open_mpi.h"
 #include "tests/support/expect_error.h"
 
 namespace heddle::distributed {
@@ -37,8 +38,7 @@ class Mpi : public testing::Test {
 #ifdef __SANITIZE_THREAD__
     GTEST_SKIP() << "MPI's libraries are not built for ThreadSanitizer";
 #endif
-    if (run_command({"mpirun", "--version"}).out.find("Open MPI") == std::string::npos)
-      GTEST_SKIP() << "Open MPI's mpirun is not installed (Debian: openmpi-bin)";
+    if (heddle::test::version_of_mpirun() == 0) GTEST_SKIP() << heddle::test::no_open_mpi;
   }
   static Finished ranks(int count, const std::string& what) {
     return run_command({"mpirun", "-n", std::to_string(count), "--oversubscribe", HEDDLE_MPI_RANKS, what});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/cli/subprocess.h"
+#include "tests/distributed/open_mpi.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 
@@ -31,10 +32,7 @@ class PlannedRanks : public testing::Test {
     GTEST_SKIP() << "MPI's libraries are not built for ThreadSanitizer";
 #endif
     if (test::kernel_devices().empty()) GTEST_SKIP() << "no device has kernels";
-    const test::Finished there =
-        test::run_program({"/usr/bin/env", "mpirun", "--version"}, {.environment = environment()});
-    if (there.out.find("Open MPI") == std::string::npos)
-      GTEST_SKIP() << "Open MPI's mpirun is not installed (Debian: openmpi-bin)";
+    if (test::version_of_mpirun() == 0) GTEST_SKIP() << test::no_open_mpi;
     device_ = test::kernel_devices().front();
     std::ofstream text(folder_ / "text.txt");  // 65 characters, as the plan of char-gpt has
     for (int i = 0; i < 6000; ++i) text << static_cast<char>(i % 65 == 64 ? '\n' : 33 + i % 65);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/cli/subprocess.h"
+#include "tests/distributed/open_mpi.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
 
@@ -41,9 +42,7 @@ class LaunchedTraining : public testing::Test {
 #ifdef __SANITIZE_THREAD__
     GTEST_SKIP() << "MPI's libraries are not built for ThreadSanitizer";
 #endif
-    const Finished there = test::run_program({"/usr/bin/env", "mpirun", "--version"}, {.environment = without_leaks});
-    if (there.out.find("Open MPI") == std::string::npos)
-      GTEST_SKIP() << "Open MPI's mpirun is not installed (Debian: openmpi-bin)";
+    if (test::version_of_mpirun() == 0) GTEST_SKIP() << test::no_open_mpi;
     test::write_mnist_folder(data, 96, 20);
   }
   Words training(const std::string& out, Words more = {}) {
