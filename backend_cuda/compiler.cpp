@@ -26,7 +26,7 @@ class CudaCompiler final : public KernelCompiler {
 
   std::vector<uint8_t> compile_text(const std::string& text, const std::string& name, const Caps& caps) const override {
     const auto sm = static_cast<int>(caps.architecture);
-    const std::string identity = fmt::format("sm_{}, nvrtc {}{}\n{}", cuda::architecture_name(sm),
+    const std::string identity = fmt::format("sm_{}, nvrtc {}, no contraction{}\n{}", cuda::architecture_name(sm),
                                              cuda::nvrtc_version(), cuda::with_lines() ? ", lines" : "", text);
     const DiskCache cache("cuda", caps.driver_hash);
     if (auto known = cache.load(identity); known && !known->empty()) return std::move(*known);

@@ -135,10 +135,11 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // `arch` is "compute_80" (PTX) or "sm_80" (machine code). No --use_fast_math: NaN and infinity keep their meaning.
+  // `arch` is "compute_80" (PTX) or "sm_80" (machine code). No --use_fast_math: NaN and infinity keep their meaning. A
+  // sum takes in a product unrounded where the kernel says so (FMA) and nowhere else: a shard has the bits of the whole.
   void compile(const std::string& arch, const std::vector<const char*>& more = {}) {
     std::string option = "--gpu-architecture=" + arch;
-    std::vector<const char*> options = {option.c_str(), "--std=c++17"};
+    std::vector<const char*> options = {option.c_str(), "--std=c++17", "--fmad=false"};
     options.insert(options.end(), more.begin(), more.end());
     if (with_lines()) options.push_back("--generate-line-info");
     nvrtcResult result = nvrtc().CompileProgram(program_, static_cast<int>(options.size()), options.data());

@@ -6,10 +6,11 @@
 #     tests     kernels, conformance, autograd, parity and nn on cuda:0, vulkan:0 and opencl:0, on all cores, for
 #               TESTS_SECONDS in all; of TESTS_ONLY, names with spaces between, where that is set
 #     figures   heddle bench on each of the three, on cuda:0 beside cuBLAS, and one epoch of MNIST
-#     torch     training steps, attention and softmax of cuda:0 beside PyTorch's, in turns
+#     torch     training steps (of TORCH_STEPS), attention and softmax of cuda:0 beside PyTorch's, in turns
 #     profile   the kernels of some steps on cuda:0, into the log
 #     tune      searches schedules of cuda:0 for the shapes of those steps, into tuning.json
 #     finetune  heddle finetune beside PEFT, on random weights of SmolLM2-135M's sizes
+#     ranks     one model by ranks of several APIs on one card, beside one process (mpirun is needed)
 #     model     the static model of kernels beside the device (30 schedules), and the assembler's resources
 # `run` writes ${OUT:-gpu_check_out}/gpu_check.log and figures as JSON lines, bench_DEVICE.json; goes on after a
 # failure, every part has a limit, and it exits with the number of failed parts. Devices that are not there are left out
@@ -144,8 +145,8 @@ beside_torch() {
     part "torch-$1" "$2" python3 bench/torch_compare.py "${@:3}" --heddle "$bundle/bin/heddle" --device cuda:0 --torch-device cuda
     grep -v '^\(PyTorch\|==\)' "$logs/torch-$1.log"
   }
-  local steps=mlp:32,cnn:32,mnist-cnn:64,resnet18:16x64,vae:128,char-lstm:32,char-gpt,gpt:4x128x12x128,gpt:8x1024x12x768
-  compare step 120 step --rounds 2 --repetitions 10 --cases "$steps"
+  local all=mlp:32,cnn:32,mnist-cnn:64,resnet18:16x64,vae:128,char-lstm:32,char-gpt,gpt:4x128x12x128,gpt:8x1024x12x768
+  compare step 120 step --rounds 2 --repetitions 10 --cases "${TORCH_STEPS:-$all}"
   compare attention 40 attention --rounds 2 --repetitions 10
   compare rows 40 softmax --rounds 2 --repetitions 10
 }
@@ -182,6 +183,39 @@ finetune() {
   done
 }
 
+# Losses of 60 updates of char-gpt by ranks that each have an API of their own, beside one process on cuda:0.
+ranks() {
+  local file
+  train() {  # train NAME OPTIONS OF LAUNCH... -- OPTIONS OF TRAIN...
+    local name=$1 words=()
+    shift
+    while [ "$1" != -- ]; do words+=("$1"); shift; done
+    [ ${#words[@]} = 0 ] || words=(launch "${words[@]}" --)
+    words+=(train char-gpt --steps 60 --batch 12 --seed 3 --limit-test 8 --eval-every 60 --set log.sample_every=1000000
+      --out "$bundle/runs/$name" --json "${@:2}")
+    part "ranks-$name" 60 "$bundle/bin/heddle" "${words[@]}"
+  }
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HEDDLE_QUIET=1
+  train alone -- --device cuda:0
+  train two -n 2 --devices cuda:0,vulkan:0 --
+  train three -n 3 --devices cuda:0,vulkan:0,opencl:0 --
+  train zero3 -n 2 --devices cuda:0,vulkan:0 -- --sharding zero3
+  train tensor -n 2 --devices cuda:0,vulkan:0 -- --mesh tp=2
+  train pipeline -n 2 --devices cuda:0,vulkan:0 -- --mesh pp=2 --pipeline zb1p --microbatches 4
+  python3 -c 'import json, sys
+alone = None
+for name in sys.argv[2:]:
+    rows = [json.loads(line) for line in open(f"{sys.argv[1]}/ranks-{name}.log") if line.startswith("{")]
+    losses = [row["loss"] for row in rows if row["event"] == "step"]
+    alone = alone or losses
+    done = next(row for row in rows if row["event"] == "done")
+    apart = [abs(a - b) / abs(a) for a, b in zip(alone, losses)]
+    rate, bits = done["samples_per_second"], done.get("parameters_sha256", "")[:16]
+    print(f"{name}: loss {losses[-1]:.6f}, apart {max(apart[:10]):.1e} within 10 updates, {max(apart):.1e} within",
+          f"{len(apart)}; {rate:.0f} samples/s {bits}")
+' "$logs" alone two three zero3 tensor pipeline
+}
+
 model() {
   # The static model beside the device: 30 schedules and their rank correlation.
   part model 120 "$bundle/bin/heddle" certify --measure cuda:0
@@ -199,7 +233,7 @@ run() {
   mkdir -p "$out" "$logs" build/release/bin
   ln -sf "$PWD/$bundle/bin"/heddle_*_run build/release/bin/  # where the tests look
   : >"$out/gpu_check.log"
-  [ $# -gt 0 ] || set -- figures torch profile finetune model tests
+  [ $# -gt 0 ] || set -- figures torch profile finetune ranks model tests
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv || echo "gpu_check: no nvidia-smi here"
   find_drivers
   part devices 20 "$bundle/bin/heddle" devices
@@ -213,7 +247,7 @@ run() {
     case "$name" in
       tests) tests || failed=$((failed + 1)) ;;
       torch) beside_torch ;;
-      figures | profile | tune | finetune | model) "$name" ;;
+      figures | profile | tune | finetune | ranks | model) "$name" ;;
       *) echo "gpu_check: there is no part '$name'" >&2; exit 2 ;;
     esac
   done
@@ -224,5 +258,5 @@ run() {
 case "${1:-}" in
   pack) pack ;;
   run) run "${@:2}" ;;
-  *) sed -n '2,17p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  *) sed -n '2,18p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

@@ -25,13 +25,14 @@ class Async : public testing::TestWithParam<std::string> {
   // Something that keeps the device busy for a tenth of a second at least, and gives 7.
   Tensor long_work() {
     const bool executed = std::getenv("HEDDLE_TEST_PTX") != nullptr;  // by the executor of PTX, a thousand times slower
-    const int64_t n = executed ? 256 : 512;
+    const bool gpu = !executed && dev().caps().device_class != DeviceClass::cpu;
+    const int64_t n = executed ? 256 : gpu ? 2048 : 512;
     const Tensor eye =
         where(arange(0, n, 1, DType::i32, &dev()) == reshape(arange(0, n, 1, DType::i32, &dev()), {n, 1}),
               full({n, n}, 1.0, DType::f32, &dev()), full({n, n}, 0.0, DType::f32, &dev()));
     Tensor m = eye;
     eval({m});
-    const int times = executed ? 2 : dev().caps().target == Target::opencl ? 160 : 40;
+    const int times = executed ? 2 : gpu || dev().caps().target == Target::opencl ? 160 : 40;
     for (int i = 0; i < times; ++i) m = matmul(m, eye);
     return sum(m) * (7.0 / static_cast<double>(n));
   }
