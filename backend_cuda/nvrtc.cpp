@@ -136,7 +136,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   // `arch` is "compute_80" (PTX) or "sm_80" (machine code). No --use_fast_math: NaN and infinity keep their meaning. A
-  // sum takes in a product unrounded where the kernel says so (FMA) and nowhere else: a shard has the bits of the whole.
+  // sum takes in a product unrounded where the kernel says so (FMA) and nowhere else: a shard has the bits of the
+  // whole.
   void compile(const std::string& arch, const std::vector<const char*>& more = {}) {
     std::string option = "--gpu-architecture=" + arch;
     std::vector<const char*> options = {option.c_str(), "--std=c++17", "--fmad=false"};

