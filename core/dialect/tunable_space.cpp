@@ -25,6 +25,7 @@ const std::vector<GeneratedSpace>& generated_spaces() {
       {"elementwise",
        {{"CHUNK", 4096, {1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144}, "elements of a unit of work"},
         {"STREAM", 0, {0, 1}, "results go past the caches"},
+        {"PAIRS", 0, {0, 1}, "two neighbours of a short row are taken apart in registers"},
         {"TILE", 0, {0, 1}, "loads along another dimension are turned tile by tile"},
         {"TILE_I", 32, {16, 32, 64}, "elements of a tile along the results"},
         {"TILE_Q", 256, {64, 128, 256, 512, 1024, 2048, 4096}, "elements of a unit along the loads"},

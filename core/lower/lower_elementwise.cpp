@@ -227,6 +227,13 @@ bool tells_factors(const Emitter& e, const Axis& inner) {
   });
 }
 
+// Whether lanes read every second element of a row.
+bool reads_pairs(const Emitter& e, const std::vector<Axis>& axes) {
+  return axes.size() > 1 && std::any_of(e.loads().begin(), e.loads().end(), [&](const LoadSite& load) {
+           return load.index.affine() && load.index.coefficient(axes.back().variable) == 2;
+         });
+}
+
 // Whether what a vertex reads, through movement that no group computes, is picked by indices.
 bool reads_picked(const Graph& graph, int id) {
   const IrNode& node = graph.nodes[static_cast<size_t>(id)];
@@ -338,6 +345,11 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
   if (in.options.loop_lanes && e.knows_extents()) {
     const std::vector<StepDim> steps = find_steps(e, in);
+    if (const bool pairs =
+            tunables["PAIRS"] != 0 && tunables["STREAM"] == 0 && (!steps.empty() || reads_pairs(e, axes));
+        pairs && !(turn && tunables["TILE"] != 0)) {
+      if (std::optional<LoweredKernel> kernel = pairs_as_loop(in, steps, tunables["CHUNK"])) return *std::move(kernel);
+    }
     if (!steps.empty()) return steps_as_loop(in, steps, tunables["CHUNK"]);
   }
   if (const int64_t loops = user_loops(in);

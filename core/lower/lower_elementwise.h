@@ -59,6 +59,9 @@ struct StepDim {
 std::vector<StepDim> find_steps(const Emitter& e, const LowerInput& in);
 // `chunk`: elements of a unit of work.
 LoweredKernel steps_as_loop(const LowerInput& in, const std::vector<StepDim>& dims, int64_t chunk);
+// The same where lanes read or write two neighbours of short rows, which are taken apart in vector registers; `dims`
+// may be empty. Nothing where the group's indices are others.
+std::optional<LoweredKernel> pairs_as_loop(const LowerInput& in, const std::vector<StepDim>& dims, int64_t chunk);
 
 LoweredKernel tiled_as_loop(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn,
                             Bindings& tunables);

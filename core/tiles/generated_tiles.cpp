@@ -21,6 +21,9 @@ constexpr int64_t turned_stream_bytes = 5 << 20;
 // 0.15).
 constexpr int64_t tile_elements = 1 << 14;
 
+// Below it a kernel is over before it has paid for its longer text.
+constexpr int64_t pair_elements = 1 << 12;
+
 bool worth_tiles(const ElementwiseProblem& p) {
   return p.turned && p.inner >= 8 && p.across >= 8 && p.elements >= tile_elements;
 }
@@ -29,6 +32,7 @@ Bindings pick_loop(const Caps& caps, const ElementwiseProblem& p) {
   Bindings row;
   // Enough units to balance the cores, each long enough to hide the cost of starting it.
   row["CHUNK"] = std::clamp<int64_t>(p.elements / (4 * caps.compute_units), 2048, 16384);
+  row["PAIRS"] = p.elements >= pair_elements;
   row["STREAM"] = p.stored_bytes >= (p.turned ? turned_stream_bytes : stream_bytes);
   row["TILE"] = worth_tiles(p);
   row["TILE_I"] = p.narrowest == 1 ? 64 : 32;

@@ -30,6 +30,7 @@ struct ElementwiseProblem {
 //   AHEAD     1: a lane reads all its elements before it computes the first (items; up to 8 of them)
 //   CHUNK     elements of a unit of work (loop)
 //   STREAM    1: results go past the caches, in whole lines (loop)
+//   PAIRS     1: short rows of which lanes read or write two neighbours are taken apart in registers (loop)
 //   TILE      1: loads that run along another dimension are turned tile by tile
 //   TILE_I    elements of a tile along the results: 32 or 64 (loop), 16 or 32 (items)
 //   TILE_Q    elements of a unit along the loads (loop); a tile of work items is square
