@@ -12,19 +12,16 @@
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/compile/hand_over.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/distributed/gradient_lists.h"
 #include "heddle/train/exact_squares.h"
 #include "heddle/train/flat_list.h"
 
 namespace heddle::train {
 namespace {
 
-// Of stages 2 and 3: large enough that a link's latency and a submission do not count, and a small part of the model,
-// since two are on the device.
-constexpr int64_t least_bucket_bytes = 256 << 10, most_bucket_bytes = 16 << 20, buckets_of_model = 32;
-
 int64_t bucket_elements(const std::vector<int64_t>& elements) {
   const int64_t bytes = std::accumulate(elements.begin(), elements.end(), int64_t{0}) * int64_t{sizeof(float)};
-  return std::clamp(bytes / buckets_of_model, least_bucket_bytes, most_bucket_bytes) / int64_t{sizeof(float)};
+  return distributed::bucket_bytes_of(bytes) / int64_t{sizeof(float)};
 }
 
 ShardLayout layout_of(const nn::Module& model, const Optimizers& optimizers, const Config& config,

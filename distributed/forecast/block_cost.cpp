@@ -14,13 +14,20 @@ class LayerCost {
         examples_(static_cast<double>(share.examples)),
         part_(examples_ / static_cast<double>(share.cp)) {}
 
-  void add_to(BlockCost& cost) const {
+  // What each pass takes of the host besides.
+  double recording(bool in_pipeline) const {
+    const bool anew = step_.as_trained && (in_pipeline || share_.tp > 1 || share_.cp > 1);
+    return anew ? machine_.record : 0;
+  }
+
+  void add_to(BlockCost& cost, bool in_pipeline) const {
     const double traffic = traffic_seconds(machine_, layer_.traffic * part_ / divisor());
     const double inputs = layer_.backward_flops - layer_.weight_flops;
-    const double computing = products(layer_.flops) + traffic;
+    const double computing = products(layer_.flops) + traffic + recording(in_pipeline);
     cost.computing += computing;
     cost.forward += computing + sums(layer_.reduced) + exchanges(1, 0);
-    cost.input_gradient += products(inputs) + 2 * traffic + sums(layer_.backward_reduced) + exchanges(1, 1);
+    cost.input_gradient +=
+        products(inputs) + 2 * traffic + recording(in_pipeline) + sums(layer_.backward_reduced) + exchanges(1, 1);
     cost.weight_gradient += products(layer_.weight_flops);
     cost.kept += layer_.kept * part_ / divisor() + gathered() * (1 - 1 / tp_);
   }
@@ -53,11 +60,15 @@ class LayerCost {
     return product_seconds(machine_, step_.dtype, flops * part_ / (layer_.split == Split::none ? 1 : tp_), sizes());
   }
 
+  // Of a call, for which the step is cut.
+  double cut_for(Move move, double bytes, int64_t ranks, const Level& level) const {
+    return ranks > 1 && bytes > 0 ? seconds_of(move, bytes, ranks, level) + machine_.cut : 0;
+  }
   double sums(double bytes) const {
     const double whole = bytes * part_;
-    if (!step_.splits_rows_between) return seconds_of(Move::all_reduce, whole, share_.tp, share_.tp_level);
-    return seconds_of(Move::reduce_scatter, whole, share_.tp, share_.tp_level) +
-           seconds_of(Move::all_gather, whole, share_.tp, share_.tp_level);
+    if (!step_.splits_rows_between) return cut_for(Move::all_reduce, whole, share_.tp, share_.tp_level);
+    return cut_for(Move::reduce_scatter, whole, share_.tp, share_.tp_level) +
+           cut_for(Move::all_gather, whole, share_.tp, share_.tp_level);
   }
   double sum_bytes(double bytes) const { return bytes_of(Move::all_reduce, bytes * part_, share_.tp); }
 
@@ -66,8 +77,8 @@ class LayerCost {
 
   double exchanged() const { return layer_.exchanged * examples_ / tp_; }
   double exchanges(int gathers, int scatters) const {
-    return gathers * seconds_of(Move::all_gather, exchanged(), share_.cp, share_.cp_level) +
-           scatters * seconds_of(Move::reduce_scatter, exchanged(), share_.cp, share_.cp_level);
+    return gathers * cut_for(Move::all_gather, exchanged(), share_.cp, share_.cp_level) +
+           scatters * cut_for(Move::reduce_scatter, exchanged(), share_.cp, share_.cp_level);
   }
   double exchange_bytes() const { return bytes_of(Move::all_gather, exchanged(), share_.cp); }
 
@@ -90,7 +101,7 @@ BlockCost cost_of(const StepLayers& step, const Block& block, const RankShare& s
   BlockCost cost;
   for (const Layer& layer : block.layers) {
     const LayerCost each(step, layer, share, machine);
-    each.add_to(cost);
+    each.add_to(cost, in_pipeline);
     cost.bytes_sent += each.forward_bytes() * (block.recomputes ? 2 : 1) + each.backward_bytes();
     cost.elements += each.elements(in_pipeline);
     if (step.splits_rows_between && share.tp > 1) cost.shared += each.shared();

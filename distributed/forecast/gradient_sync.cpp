@@ -15,6 +15,24 @@ namespace {
 constexpr std::array<std::string_view, 4> sharding_names = {"none", "zero1", "zero2", "zero3"};
 constexpr uint64_t value_bytes = 4;
 
+double bytes_of(const std::vector<Bucket>& buckets) {
+  double all = 0;
+  for (const Bucket& bucket : buckets) all += bucket.bytes;
+  return all;
+}
+
+// Each of so many bytes at least, but for the last.
+std::vector<Bucket> joined(const std::vector<Bucket>& buckets, double enough) {
+  std::vector<Bucket> lists;
+  for (const Bucket& bucket : buckets) {
+    if (bucket.bytes == 0) continue;
+    if (lists.empty() || lists.back().bytes >= enough) lists.emplace_back();
+    lists.back().bytes += bucket.bytes;
+    lists.back().ready = std::max(lists.back().ready, bucket.ready);
+  }
+  return lists;
+}
+
 }  // namespace
 
 Sharding parse_sharding(std::string_view name) {
@@ -52,17 +70,17 @@ double sum_seconds(double bytes, Sharding sharding, const Sharers& sharers) {
 }
 
 std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets) {
-  double all = 0;
-  for (const Bucket& bucket : buckets) all += bucket.bytes;
-  const double enough = std::max(static_cast<double>(least_list_bytes), all / most_lists);
-  std::vector<Bucket> lists;
-  for (const Bucket& bucket : buckets) {
-    if (bucket.bytes == 0) continue;
-    if (lists.empty() || lists.back().bytes >= enough) lists.emplace_back();
-    lists.back().bytes += bucket.bytes;
-    lists.back().ready = std::max(lists.back().ready, bucket.ready);
-  }
-  return lists;
+  return joined(buckets, std::max(static_cast<double>(least_list_bytes), bytes_of(buckets) / most_lists));
+}
+
+std::vector<Bucket> in_shard_buckets(const std::vector<Bucket>& buckets) {
+  return joined(buckets, static_cast<double>(bucket_bytes_of(std::llround(bytes_of(buckets)))));
+}
+
+void cut_behind_each(std::vector<Bucket>& buckets, double& computed, double cut) {
+  double later = 0;
+  for (Bucket& bucket : buckets) bucket.ready += later += cut;
+  computed += later;
 }
 
 double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers, double computed) {

@@ -77,7 +77,7 @@ class Forecaster {
       chunk.working = std::max(chunk.working, block.working);
     }
     if (share_.pp > 1) add_messages(chunk, first == 0, ends);
-    if (shards(Sharding::zero3)) add_gathers(chunk);
+    if (shards(Sharding::zero3) && share_.sharers.ranks > 1) add_gathers(chunk);
     return chunk;
   }
 
@@ -99,13 +99,29 @@ class Forecaster {
     chunk.cost.message = message_seconds(out);
     chunk.cost.gradient_message = message_seconds(in);
     chunk.bytes_sent += message_bytes(in) + message_bytes(out);
+    // A stage reads what goes, and hands what comes to its device, between two passes.
+    chunk.cost.forward += cluster_.machine.cut;
+    chunk.cost.input_gradient += cluster_.machine.cut;
+  }
+
+  // Of a pass through a chunk, where buckets of its parameters come.
+  double cuts_of(const Chunk& chunk) const {
+    if (!step_.as_trained) return 1;
+    std::vector<Bucket> buckets;
+    for (size_t i = chunk.first; i < chunk.last; ++i) add_layers(buckets, i, 0, 0);
+    return std::max(static_cast<double>(in_shard_buckets(buckets).size()), 1.0);
   }
 
   // Parameters come a block ahead, so a pass takes the longer of the two.
   void add_gathers(Chunk& chunk) const {
-    const double gather = gather_seconds(chunk.elements * step_.parameter_bytes, share_.sharers);
-    const double sum = sum_seconds(chunk.elements * step_.gradient_bytes, options_.sharding, share_.sharers);
+    const double cuts = cuts_of(chunk) * cluster_.machine.cut;
+    const double latencies = (cuts_of(chunk) - 1) * 2 * share_.sharers.level.latency;
+    const double gather = gather_seconds(chunk.elements * step_.parameter_bytes, share_.sharers) + latencies;
+    const double sum =
+        sum_seconds(chunk.elements * step_.gradient_bytes, options_.sharding, share_.sharers) + latencies;
     ChunkCost& cost = chunk.cost;
+    cost.forward += cuts;
+    cost.input_gradient += 2 * cuts;
     const double backward = cost.input_gradient + cost.weight_gradient;
     const auto together = [&](double computing, double call) {
       return options_.overlap ? seconds_beside(computing, call, share_.sharers.level) : computing + call;
@@ -144,8 +160,7 @@ class Forecaster {
 
   double end_of(size_t stage) const {
     const double elements = elements_of(stage);
-    double end = run_.stages[stage].end;
-    if (!shards(Sharding::zero3)) end = sums_end(buckets_of(stage), options_.sharding, share_.sharers, end);
+    double end = shards(Sharding::zero3) ? run_.stages[stage].end : sums_end_of(stage);
     end += seconds_of(Move::all_reduce, shared_bytes(stage), share_.tp, share_.rank.tp_level);
     const double moved =
         owned(elements, Sharding::zero1) * (2 * step_.state_bytes + step_.gradient_bytes + 2 * step_.parameter_bytes);
@@ -155,10 +170,25 @@ class Forecaster {
     return end;
   }
 
+  bool in_parts() const { return share_.pp > 1 || share_.tp > 1 || share_.cp > 1; }
+  bool sums_behind() const {
+    const bool as_one = in_parts() || options_.sharding == Sharding::zero1;
+    return !options_.overlap || (step_.as_trained && as_one);
+  }
+
+  double sums_end_of(size_t stage) const {
+    std::vector<Bucket> buckets = buckets_of(stage);
+    double computed = run_.stages[stage].end;
+    // Without shards lists of ranks that share batches are read while the device goes on.
+    const bool cuts = share_.sharers.ranks > 1 && shards(Sharding::zero1);
+    if (cuts || in_parts()) cut_behind_each(buckets, computed, cluster_.machine.cut);
+    return sums_end(std::move(buckets), options_.sharding, share_.sharers, computed);
+  }
+
   // One a layer, from the last, as the last microbatch's backward pass comes to them.
   std::vector<Bucket> buckets_of(size_t stage) const {
     const StageRun& run = run_.stages[stage];
-    if (!options_.overlap) return {{run.end, elements_of(stage) * step_.gradient_bytes}};
+    if (sums_behind()) return {{run.end, elements_of(stage) * step_.gradient_bytes}};
     std::vector<Bucket> buckets;
     for (size_t c = chunks_[stage].size(); c-- > 0;) {
       const Chunk& chunk = chunks_[stage][c];
@@ -169,15 +199,19 @@ class Forecaster {
         add_buckets(buckets, i, run.gradients_end[c] - left, own);
       }
     }
-    return shards(Sharding::zero1) ? buckets : in_lists(buckets);
+    if (!shards(Sharding::zero1)) return in_lists(buckets);
+    return step_.as_trained ? in_shard_buckets(buckets) : buckets;
   }
   // Of a block, whose backward pass ends then and takes so long.
   void add_buckets(std::vector<Bucket>& buckets, size_t block, double end, double seconds) const {
+    if (!shards(Sharding::zero1) || step_.as_trained) return add_layers(buckets, block, end, seconds);
+    buckets.push_back({end, blocks_[block].elements * step_.gradient_bytes});
+  }
+  void add_layers(std::vector<Bucket>& buckets, size_t block, double end, double seconds) const {
     const std::vector<Layer>& layers = step_.blocks[block].layers;
     double all = 0;
     for (const Layer& layer : layers) all += static_cast<double>(layer.parameters);
-    if (shards(Sharding::zero1) || all == 0)
-      return buckets.push_back({end, blocks_[block].elements * step_.gradient_bytes});
+    if (all == 0) return buckets.push_back({end, blocks_[block].elements * step_.gradient_bytes});
     for (size_t l = layers.size(); l-- > 0;)
       buckets.push_back(
           {end - seconds * static_cast<double>(l) / static_cast<double>(layers.size()),

@@ -10,6 +10,7 @@
 #include "heddle/distributed/forecast/mesh_search.h"
 #include "heddle/distributed/forecast/mesh_share.h"
 #include "heddle/distributed/forecast/transformer.h"
+#include "heddle/distributed/gradient_lists.h"
 
 namespace heddle::distributed {
 namespace {
@@ -58,6 +59,11 @@ TEST(ForecastMachine, ProductsAndTraffic) {
     Machine other = machine;
     other.efficiency = bad;
     EXPECT_NE(refusal_of([&] { check(other); }).find("machine.efficiency"), std::string::npos) << bad;
+  }
+  for (const double bad : {-1.0, std::nan("")}) {
+    Machine other = machine;
+    other.cut = bad;
+    EXPECT_NE(refusal_of([&] { check(other); }).find("machine.cut"), std::string::npos) << bad;
   }
 }
 
@@ -233,6 +239,83 @@ TEST(ForecastMesh, StagesThatComputeBlocksAgain) {
   const double alone = forecast(step, cluster(), {.mesh = "dp=1", .batch = 8}).step_seconds;
   step.stages_recompute = false;
   EXPECT_EQ(alone, forecast(step, cluster(), {.mesh = "dp=1", .batch = 8}).step_seconds);
+}
+
+// What training does not hide or replay, on a machine that computes in no time, over links of 1 MB/s.
+class AsTrained : public testing::Test {
+ protected:
+  AsTrained() {
+    TransformerConfig config = small_config();
+    config.dtype = DType::f32;
+    step_ = transformer_layers(config);
+    step_.as_trained = true;
+    bytes_ = 4 * static_cast<double>(parameters_of(step_));
+  }
+  double seconds(const ForecastOptions& options, double record = 0, double cut = 0, double latency = 0) const {
+    Machine machine{.flops_f32 = 1e30, .memory = 1e12, .memory_bandwidth = 1e30, .record = record, .cut = cut};
+    const Level level{.name = "all", .bandwidth = 1e6, .latency = latency};
+    return forecast(step_, {.name = "slow", .machine = machine, .links = Links({level})}, options).step_seconds;
+  }
+  StepLayers step_;
+  double bytes_ = 0;  // of parameters
+};
+
+TEST_F(AsTrained, LayersOfPartsAreRecordedInEachPass) {
+  double layers = 0;
+  for (const Block& block : step_.blocks) layers += static_cast<double>(block.layers.size());
+  const auto more = [&](const ForecastOptions& o) { return seconds(o, 1e-3) - seconds(o); };
+  EXPECT_NEAR(more({.mesh = "tp=2", .batch = 4}), 2 * layers * 1e-3, 1e-9);
+  EXPECT_NEAR(more({.mesh = "dp=2", .batch = 4}), 0, 1e-9);  // replayed
+  // Two stages take three microbatches each in four passes' time.
+  const double stages = more({.mesh = "pp=2", .batch = 3, .microbatches = 3});
+  EXPECT_GT(stages, 3 * layers * 1e-3);
+  EXPECT_LT(stages, 5 * layers * 1e-3);
+  step_.as_trained = false;
+  EXPECT_NEAR(more({.mesh = "tp=2", .batch = 4}), 0, 1e-9);
+}
+
+TEST_F(AsTrained, AStepIsCutWhereItSendsOrGets) {
+  const auto cuts = [&](const ForecastOptions& o) { return (seconds(o, 0, 1e-3) - seconds(o)) / 1e-3; };
+  // Four sums in each of six blocks, one of the embedding and one in front of the head; the list of gradients.
+  EXPECT_NEAR(cuts({.mesh = "tp=2", .batch = 4}), 4 * 6 + 2 + 1, 1e-6);
+  EXPECT_NEAR(cuts({.mesh = "dp=2", .batch = 4}), 0, 1e-6);
+  EXPECT_NEAR(cuts({.mesh = "dp=2", .batch = 4, .sharding = Sharding::zero1}), 1, 1e-6);
+  EXPECT_NEAR(cuts({.mesh = "dp=1", .batch = 4, .sharding = Sharding::zero3}), 0, 1e-6);
+  // On a link that takes no time there are as many of buckets.
+  const double buckets = std::ceil(bytes_ / static_cast<double>(least_bucket_bytes));
+  const double two = cuts({.mesh = "dp=2", .batch = 4, .sharding = Sharding::zero2});
+  EXPECT_GE(two, 1);
+  EXPECT_LE(two, buckets);
+}
+
+// Sums of zero1, and of ranks that have parts of a model, begin when the backward pass is over; zero2's, and those of
+// whole gradients, beside it. Here the passes take as long as the sums do.
+TEST_F(AsTrained, SumsThatHideNothing) {
+  const auto hidden = [&](const ForecastOptions& o) {
+    Machine machine{.flops_f32 = 1e8, .memory = 1e12, .memory_bandwidth = 1e30};
+    ForecastOptions behind = o;
+    behind.overlap = false;
+    const Cluster cluster{.name = "slow", .machine = machine, .links = Links({{.name = "all", .bandwidth = 1e6}})};
+    return forecast(step_, cluster, behind).step_seconds - forecast(step_, cluster, o).step_seconds;
+  };
+  EXPECT_NEAR(hidden({.mesh = "dp=2,tp=2", .batch = 4}), 0, 1e-9);
+  EXPECT_NEAR(hidden({.mesh = "dp=2", .batch = 4, .sharding = Sharding::zero1}), 0, 1e-9);
+  EXPECT_GT(hidden({.mesh = "dp=2", .batch = 4, .sharding = Sharding::zero2}), 0.1);
+  EXPECT_GT(hidden({.mesh = "dp=2", .batch = 4}), 0.1);
+  step_.as_trained = false;
+  EXPECT_GT(hidden({.mesh = "dp=2", .batch = 4, .sharding = Sharding::zero1}), 0.1);
+}
+
+// A bucket that is gathered or scattered is a call, with its latency; as many of each as there are buckets.
+TEST_F(AsTrained, BucketsAreCalls) {
+  const auto calls = [&](Sharding sharding) {
+    const ForecastOptions o{.mesh = "dp=2", .batch = 4, .sharding = sharding};
+    return (seconds(o, 0, 0, 1e-3) - seconds(o)) / 2e-3;  // of each what compares it, and what moves
+  };
+  const double three = calls(Sharding::zero3);
+  EXPECT_NEAR(three, 3 * std::round(three / 3), 1e-6);
+  EXPECT_GT(three, 3);
+  EXPECT_LE(std::round(three), 3 * std::ceil(bytes_ / static_cast<double>(least_bucket_bytes)));
 }
 
 TEST(ForecastMesh, StagesOfAPipeline) {
