@@ -24,6 +24,7 @@
 #include "heddle/core/run/image_bytes.h"
 #include "heddle/core/run/launcher.h"
 #include "heddle/core/run/planner.h"
+#include "heddle/core/run/turned_weights.h"
 #include "heddle/core/simplify/precomputed.h"
 #include "heddle/core/tiles/shared_links.h"
 
@@ -265,6 +266,7 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
   Graph graph = prepare(imported, caps, fuse);
   debug_graph(imported, graph, caps);
   if (fuse) graph = with_planned_loops(std::move(graph), caps);
+  if (fuse && RepeatedScope::active()) graph = turn_weights(std::move(graph), caps);
   std::optional<Planned> once;
   std::vector<int> once_slots;
   if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {
