@@ -178,7 +178,7 @@ TEST_P(MatmulTest, PickedSchedules) {
                {"TN", 128, 784, 32}, {"TN", 10, 64, 32},    {"TT", 33, 17, 9},     {"NN", 1, 1, 5},
                {"NN", 7, 3, 2},      {"NN", 100, 700, 800}, {"TT", 100, 100, 100}, {"NT", 97, 130, 1100},
                {"NN", 130, 150, 1},  {"NN", 1, 300, 200},   {"NN", 300, 1, 200},   {"NN", 3, 2100, 70},
-               {"NN", 70, 3, 130}};
+               {"NN", 70, 3, 130},   {"NT", 97, 15, 130}};
   for (const auto& c : cases) {
     const Problem p = dense(c.form, c.m, c.n, c.k);
     const MatmulProblem problem{c.m, c.n, c.k, 1, p.a.rows == 1, p.a.columns == 1, p.b.rows == 1, p.b.columns == 1};
