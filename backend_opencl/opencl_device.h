@@ -17,6 +17,7 @@
 #include "heddle/backend_opencl/program.h"
 #include "heddle/core/base/fifo.h"
 #include "heddle/core/contract/driver_programs.h"
+#include "heddle/core/contract/host_calls.h"
 #include "heddle/core/contract/host_memory.h"
 #include "heddle/core/contract/loading_device.h"
 #include "heddle/core/contract/slices.h"
@@ -26,7 +27,11 @@
 
 namespace heddle::opencl {
 
-class OpenClDevice final : public LoadingDevice, public DriverPrograms, public ConstantMemory, public HostMemory {
+class OpenClDevice final : public LoadingDevice,
+                           public DriverPrograms,
+                           public ConstantMemory,
+                           public HostMemory,
+                           public HostCalls {
  public:
   explicit OpenClDevice(const Found& found);
   ~OpenClDevice() override;
@@ -54,6 +59,8 @@ class OpenClDevice final : public LoadingDevice, public DriverPrograms, public C
   void* host_address(BufferId buffer) override;
   uint64_t adopted_unit(HostUse use) const override;
   BufferId adopt(void* memory, uint64_t bytes, HostUse use) override;
+  bool takes_calls() const override;
+  Ticket enqueue_call(Callable<void()> call) override;
 
  private:
   struct Buffer {

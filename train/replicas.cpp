@@ -102,33 +102,39 @@ data::BatchPart Replicas::part_of(int64_t batch) const {
 
 distributed::Group Replicas::group(const std::string& name) { return world_.group(name, {all_.ranks()}); }
 
-void Replicas::wait(const distributed::Ticket& ticket) {
-  waiting_ = true;
-  const auto start = std::chrono::steady_clock::now();
-  try {
-    ticket.wait();
-  } catch (...) {
-    waiting_ = false;
-    throw;
+// While it lives somebody waits.
+class Replicas::Waiting {
+ public:
+  Waiting(Replicas& replicas, Meanwhile meanwhile) : replicas_(replicas), meanwhile_(meanwhile) { ++replicas_.waits_; }
+  ~Waiting() {
+    --replicas_.waits_;
+    if (meanwhile_ == Meanwhile::nothing) replicas_.waited_ += seconds();
   }
-  waiting_ = false;
-  waited_ += seconds_since(start);
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  double seconds() const { return seconds_since(start_); }
+
+ private:
+  Replicas& replicas_;
+  Meanwhile meanwhile_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void Replicas::wait(const distributed::Ticket& ticket) {
+  const Waiting waiting(*this, Meanwhile::nothing);
+  ticket.wait();
 }
 
-void Replicas::wait_until(const Callable<bool()>& there, const char* name, const Callable<std::string()>& missing) {
-  const auto start = std::chrono::steady_clock::now();
-  waiting_ = true;
+void Replicas::wait_until(const Callable<bool()>& there, const char* name, const Callable<std::string()>& missing,
+                          Meanwhile meanwhile) {
+  const Waiting waiting(*this, meanwhile);
   while (!there()) {
-    const double waited = seconds_since(start);
-    if (waited > world_.limit_seconds()) {
-      waiting_ = false;
+    const double waited = waiting.seconds();
+    if (waited > world_.limit_seconds())
       throw distributed::CommunicationTimeout(
           fmt::format("[{}] rank {} waited {:g} s for {}", name, rank(), world_.limit_seconds(), missing()));
-    }
     pause(waited);
   }
-  waiting_ = false;
-  waited_ += seconds_since(start);
 }
 
 distributed::Ticket Replicas::begin_sum(std::span<float> values) {
