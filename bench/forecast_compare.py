@@ -3,7 +3,7 @@
 
   bench/forecast_compare.py --heddle build/release/bin/heddle [--device opencl:0] [--meshes dp=2 tp=2] [--links memory]
       [--cases mnist-mlp:64 mnist-cnn:32] [--sharding none] [--microbatches 4] [--steps 60] [--without-time]
-      [--bandwidth 2e9] [--latency 50e-6] [--cut 1e-3] [--record 1e-4] [--measured FILE]
+      [--bandwidth 2e9] [--latency 50e-6] [--cut 1e-3] [--measured FILE]
 
 A link is "memory", messages between processes of this machine, or a rate as tc writes it (200mbit), between two network
 namespaces with half of the ranks each (tools/train_over.sh; root). Bytes have to be equal. Memory: the peak of the
@@ -15,10 +15,9 @@ that of messages between two ranks of this machine. Processors of this machine m
 rate's bandwidth and latency are those with which forecasts of vae:2, which computes little, and of the first case, on
 the first mesh, are the measurements, so that the first case is none (--latency says it instead, also of memory), and a
 byte takes as long of a rank's processor as at the fastest rate, 10gbit, of vae:2. What a cut of a step takes
-(machine.cut) is fitted on the first case of zero2, what recording a layer takes (machine.record) on the first one whose
-mesh has more than dp, unless --cut and --record say it; so shards come first. Stages take --microbatches. Exit code: 0;
-1 when bytes, memory or time differ by more; 2 with one line when something is missing. Vocabularies of language models
-follow their text: char-gpt gets one of 65 characters, as the plan has.
+(machine.cut) is fitted on the first case of zero2, unless --cut says it: shards come before what else cuts a step.
+Stages take --microbatches. Exit code: 0; 1 when bytes, memory or time differ by more; 2 with one line when something is
+missing. Vocabularies of language models follow their text: char-gpt gets one of 65 characters, as the plan has.
 """
 import argparse
 import json
@@ -37,7 +36,6 @@ memory = 1e12
 memory_bandwidth = {memory_bandwidth}
 efficiency = {efficiency}
 half_size = 8
-record = {record}
 cut = {cut}
 """
 LEVEL = """[level.{name}]
@@ -109,8 +107,7 @@ class Comparison:
         self.text.write_text("".join(characters) + "".join(random.Random(1).choices(characters, k=200_000)))
         self.cores = len(os.sched_getaffinity(0))
         self.latencies, self.bandwidths, self.processor = {}, {"memory": options.bandwidth}, None  # by link
-        self.host = {key: value for key, value in (("cut", options.cut), ("record", options.record))
-                     if value is not None}
+        self.cut = options.cut
         kept = pathlib.Path(options.measured) if options.measured else None
         self.kept = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
 
@@ -155,11 +152,11 @@ class Comparison:
         processor = 1 / bandwidth if link == "memory" else min(self.processor or 0, 1 / bandwidth)
         return LEVEL.format(name=name, bandwidth=bandwidth, latency=latency, processor=processor)
 
-    def plan(self, recipe, batch, mesh, link, sharding, speed, device=(), latency=None, **host):
+    def plan(self, recipe, batch, mesh, link, sharding, speed, device=(), latency=None, cut=None):
         o = self.options
-        host = {"cut": 0.0, "record": 0.0, **self.host, **host}
+        cut = cut if cut is not None else self.cut or 0.0
         own = speed / max(1, math.ceil(ranks_of(mesh) / self.cores))
-        text = MACHINE.format(efficiency=EFFICIENCY * own, memory_bandwidth=o.memory_bandwidth * own, **host)
+        text = MACHINE.format(efficiency=EFFICIENCY * own, memory_bandwidth=o.memory_bandwidth * own, cut=cut)
         if link != "memory" and ranks_of(mesh) > 2:
             text += self.level("host", "memory", o.bandwidth, self.latencies.get("memory", 0.0))
             text += f"ranks = {ranks_of(mesh) // 2}\n"
@@ -202,15 +199,12 @@ class Comparison:
         self.latencies[link] = solve(forecast, seconds, 0.0, 0.1)
         return True
 
-    # Whether this case says what the host takes of a step of its kind.
-    def fits_host(self, case, speed, seconds):
-        _, _, mesh, _, sharding = case
-        key = "cut" if sharding == "zero2" else "record" if ranks_of(mesh) > size_of(mesh, "dp") else None
-        if key is None or key in self.host or self.options.without_time:
+    # Whether what a cut takes was fitted here.
+    def fits_cut(self, case, speed, seconds):
+        if self.cut is not None or self.options.without_time or case[-1] != "zero2":
             return False
-        forecast = lambda x: self.plan(*case, speed, **{key: x})["step_seconds"]
-        self.host[key] = solve(forecast, seconds, 0.0, 0.1)
-        print(f"machine.{key} is {self.host[key] * 1e6:.0f} us")
+        self.cut = solve(lambda x: self.plan(*case, speed, cut=x)["step_seconds"], seconds, 0.0, 0.1)
+        print(f"a cut of a step takes {self.cut * 1e6:.0f} us")
         return True
 
     # What is in the file of measurements is not measured again.
@@ -231,7 +225,7 @@ class Comparison:
             self.measure_link(link)
             speed = self.speed(recipe, own, self.measured(recipe, own)["median_step_ms"] * 1e-3)
             case = (recipe, batch, mesh, link, sharding)
-            fitted = self.fits_latency(case, speed, measured * 1e-3) or self.fits_host(case, speed, measured * 1e-3)
+            fitted = self.fits_latency(case, speed, measured * 1e-3) or self.fits_cut(case, speed, measured * 1e-3)
         self.bandwidths.setdefault(link, self.options.bandwidth)
         made = self.plan(recipe, batch, mesh, link, sharding, speed, ("--device", self.options.device))
         sent = together["bytes_sent_per_step"]
@@ -265,7 +259,6 @@ def main():
     parser.add_argument("--bandwidth", type=float, default=2e9)
     parser.add_argument("--latency", type=float)
     parser.add_argument("--cut", type=float)
-    parser.add_argument("--record", type=float)
     parser.add_argument("--measured", help="file that measurements are kept in")
     parser.add_argument("--memory-bandwidth", type=float, default=10e9)
     options = parser.parse_args()

@@ -25,7 +25,6 @@ const std::map<std::string, double Machine::*>& machine_keys() {
                                                                 {"memory_bandwidth", &Machine::memory_bandwidth},
                                                                 {"efficiency", &Machine::efficiency},
                                                                 {"half_size", &Machine::half_size},
-                                                                {"record", &Machine::record},
                                                                 {"cut", &Machine::cut}};
   return keys;
 }

@@ -62,6 +62,7 @@ std::span<const OptionUse> option_uses() {
       {"schedule.power", "schedule.name", {"polynomial"}},
       {"schedule.patience", "schedule.name", {"plateau"}},
       {"training.compress_rank", "training.compress", {"powersgd"}},
+      {"training.compress_factors", "training.compress", {"powersgd"}},
       {"training.compress_share", "training.compress", {"topk"}},
       {"training.epochs", "training.steps", {"0"}},
       {"training.loss_scale", "training.precision", {"f16"}},

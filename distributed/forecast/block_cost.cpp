@@ -14,20 +14,13 @@ class LayerCost {
         examples_(static_cast<double>(share.examples)),
         part_(examples_ / static_cast<double>(share.cp)) {}
 
-  // What each pass takes of the host besides.
-  double recording(bool in_pipeline) const {
-    const bool anew = step_.as_trained && (in_pipeline || share_.tp > 1 || share_.cp > 1);
-    return anew ? machine_.record : 0;
-  }
-
-  void add_to(BlockCost& cost, bool in_pipeline) const {
+  void add_to(BlockCost& cost) const {
     const double traffic = traffic_seconds(machine_, layer_.traffic * part_ / divisor());
     const double inputs = layer_.backward_flops - layer_.weight_flops;
-    const double computing = products(layer_.flops) + traffic + recording(in_pipeline);
+    const double computing = products(layer_.flops) + traffic;
     cost.computing += computing;
     cost.forward += computing + sums(layer_.reduced) + exchanges(1, 0);
-    cost.input_gradient +=
-        products(inputs) + 2 * traffic + recording(in_pipeline) + sums(layer_.backward_reduced) + exchanges(1, 1);
+    cost.input_gradient += products(inputs) + 2 * traffic + sums(layer_.backward_reduced) + exchanges(1, 1);
     cost.weight_gradient += products(layer_.weight_flops);
     cost.kept += layer_.kept * part_ / divisor() + gathered() * (1 - 1 / tp_);
   }
@@ -101,7 +94,7 @@ BlockCost cost_of(const StepLayers& step, const Block& block, const RankShare& s
   BlockCost cost;
   for (const Layer& layer : block.layers) {
     const LayerCost each(step, layer, share, machine);
-    each.add_to(cost, in_pipeline);
+    each.add_to(cost);
     cost.bytes_sent += each.forward_bytes() * (block.recomputes ? 2 : 1) + each.backward_bytes();
     cost.elements += each.elements(in_pipeline);
     if (step.splits_rows_between && share.tp > 1) cost.shared += each.shared();

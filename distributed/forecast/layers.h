@@ -53,8 +53,8 @@ struct StepLayers {
   bool splits_rows_between = false;  // sequence parallelism: what tp does not split is split by positions
   // Stages keep inputs of blocks and compute the blocks again, but of zb1p, as training does (train/pipeline.h).
   bool stages_recompute = false;
-  // What training does today: parts of a model are recorded anew in each pass, and their gradients, as those under
-  // zero1, are sent when the backward pass is over (train/model_parallel/mesh_step.h, train/sharded_step.h).
+  // What training does today: gradients of parts of a model, as those under zero1, are sent when the backward pass is
+  // over (train/model_parallel/mesh_step.h, train/sharded_step.h); zero2 and zero3 go by buckets of parameters.
   bool as_trained = false;
   // Bytes of a parameter: itself, its gradient, the optimizer's states with a copy in f32 where there is one.
   double parameter_bytes = 4, gradient_bytes = 4, state_bytes = 8;

@@ -91,8 +91,8 @@ double seconds_of(Move move, double bytes, int64_t ranks, const Level& level) {
   return (1 + moves) * level.latency + bytes_of(move, bytes, ranks) / level.bandwidth;
 }
 
-double seconds_beside(double computing, double call, const Level& level) {
-  return std::max(call, computing + std::min(level.processor_share(), 1.0) * call);
+double seconds_beside(double computing, double call, double sending, const Level& level) {
+  return std::max(call, computing + std::min(level.processor_share(), 1.0) * sending);
 }
 
 uint64_t exact_bytes_of(Move move, uint64_t elements, uint64_t width, int64_t ranks, int64_t place) {

@@ -50,8 +50,9 @@ enum class Move : uint8_t { all_reduce, reduce_scatter, all_gather, send };
 double bytes_of(Move move, double bytes, int64_t ranks);
 // 0 for a group of one rank.
 double seconds_of(Move move, double bytes, int64_t ranks, const Level& level);
-// Of computing and a call that are under way at the same time: until both are over.
-double seconds_beside(double computing, double call, const Level& level);
+// Of computing and a call that are under way at the same time, until both are over; computing waits for what sending
+// takes of the processor, not for the call's latency.
+double seconds_beside(double computing, double call, double sending, const Level& level);
 
 // Exactly what the rank at `place` of a group sends in an all-reduce, a reduce-scatter or an all-gather of so many
 // elements, the comparison of calls included: parts differ by one element (schedules.cpp).

@@ -18,7 +18,6 @@ struct Machine {
   double memory = 0;                                    // bytes
   double memory_bandwidth = 0;                          // bytes a second
   double efficiency = 1;                                // share of the peak that large products reach
-  double record = 0;     // seconds of the host for a layer, in each pass that is recorded anew
   double cut = 0;        // seconds for which a step that is cut, to send or to get something, computes nothing
   double half_size = 0;  // size at which a dimension costs half of the speed
 

@@ -104,30 +104,33 @@ class Forecaster {
     chunk.cost.input_gradient += cluster_.machine.cut;
   }
 
-  // Of a pass through a chunk, where buckets of its parameters come.
-  double cuts_of(const Chunk& chunk) const {
+  // As many as a chunk's parameters come in, and their gradients go in.
+  double buckets_in(const Chunk& chunk) const {
     if (!step_.as_trained) return 1;
     std::vector<Bucket> buckets;
     for (size_t i = chunk.first; i < chunk.last; ++i) add_layers(buckets, i, 0, 0);
     return std::max(static_cast<double>(in_shard_buckets(buckets).size()), 1.0);
   }
 
-  // Parameters come a block ahead, so a pass takes the longer of the two.
+  // Parameters come a block ahead, so a pass takes the longer of the two; gradients are read where the step is cut.
   void add_gathers(Chunk& chunk) const {
-    const double cuts = cuts_of(chunk) * cluster_.machine.cut;
-    const double latencies = (cuts_of(chunk) - 1) * 2 * share_.sharers.level.latency;
+    const double buckets = buckets_in(chunk), latencies = (buckets - 1) * 2 * share_.sharers.level.latency;
     const double gather = gather_seconds(chunk.elements * step_.parameter_bytes, share_.sharers) + latencies;
     const double sum =
         sum_seconds(chunk.elements * step_.gradient_bytes, options_.sharding, share_.sharers) + latencies;
+    const double bytes = chunk.elements * step_.parameter_bytes, gradients = chunk.elements * step_.gradient_bytes;
     ChunkCost& cost = chunk.cost;
-    cost.forward += cuts;
-    cost.input_gradient += 2 * cuts;
+    cost.input_gradient += buckets * cluster_.machine.cut;
     const double backward = cost.input_gradient + cost.weight_gradient;
-    const auto together = [&](double computing, double call) {
-      return options_.overlap ? seconds_beside(computing, call, share_.sharers.level) : computing + call;
-    };
-    cost.forward = together(cost.forward, gather);
-    cost.input_gradient += together(backward, gather + sum) - backward;
+    cost.forward = beside(cost.forward, gather, bytes);
+    cost.input_gradient += beside(backward, gather + sum, bytes + gradients) - backward;
+  }
+  // Calls of so many bytes of all sharers beside computing.
+  double beside(double computing, double calls, double bytes) const {
+    if (!options_.overlap) return computing + calls;
+    const Level& level = share_.sharers.level;
+    const double sending = bytes_of(Move::all_gather, bytes, share_.sharers.ranks) / level.bandwidth;
+    return seconds_beside(computing, calls, sending, level);
   }
 
   MeshForecast finish() const {

@@ -1,6 +1,7 @@
 #include "heddle/core/base/integers.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/train/compression/compression.h"
+#include "heddle/train/compression/eight_bits.h"
 #include "heddle/train/compression/flat_parts.h"
 #include "heddle/train/flat_list.h"
 
@@ -8,18 +9,6 @@ namespace heddle::train {
 namespace {
 
 constexpr int64_t block = 512;  // elements with a scale of their own: 4 bytes beside 512
-
-// i8 (.., block) and f32 (.., 1): their product is `x` but for rounding. A block with a NaN or an infinity has no
-// scale, and all of it becomes NaN.
-struct Quantized {
-  Tensor values, scales;
-  Tensor restored() const { return values.to(DType::f32) * scales; }
-};
-
-Quantized quantized(const Tensor& x) {
-  const Tensor scales = max(abs(x), {-1}, true) / 127.0;
-  return {round(x / where(scales == 0.0, ones_like(scales), scales)).to(DType::i8), scales};
-}
 
 class Bytes final : public Compression {
  public:
@@ -59,12 +48,12 @@ class Bytes final : public Compression {
   // What `x` and what was kept are in 8 bits; the rest is kept.
   static std::vector<Tensor> keep(const Tensor& x, Tensor& kept, const Shape& values, const Shape& scales) {
     const Tensor all = x + kept;
-    const Quantized sent = quantized(all);
+    const EightBits sent = in_eight_bits(all, -1);
     kept.assign(all - sent.restored());
     return {reshape(sent.values, values), reshape(sent.scales, scales)};
   }
 
-  Quantized received(const std::vector<Tensor>& brought) const {
+  EightBits received(const std::vector<Tensor>& brought) const {
     return {reshape(brought.at(0), Shape{ranks_, blocks_, block}), reshape(brought.at(1), Shape{ranks_, blocks_, 1})};
   }
 

@@ -30,7 +30,10 @@ std::unique_ptr<Compression> make_compression(const Config& config, int ranks, D
   const std::string& kind = config.training.compress;
   if (kind == "bf16") return make_rounded();
   if (kind == "powersgd")
-    return make_low_rank(config.training.compress_rank, static_cast<uint64_t>(config.run.seed), device);
+    return make_low_rank({.rank = config.training.compress_rank,
+                          .seed = static_cast<uint64_t>(config.run.seed),
+                          .in_bytes = config.training.compress_factors == "int8"},
+                         device);
   if (kind == "topk") return make_largest(config.training.compress_share, device);
   if (kind == "int8") return make_bytes(ranks, device);
   throw ValueError(fmt::format("[train] --compress {} is not known", kind));

@@ -52,9 +52,14 @@ std::unique_ptr<Compression> make_compression(const Config& config, int ranks, D
 std::unique_ptr<Compression> make_rounded();
 // Two thin factors of each matrix: PowerSGD, Vogels et al. 2019, arXiv 1905.13727, algorithms 1 and 2, with the factor
 // of the update before as the first guess. A gradient of more than two dimensions is the matrix of its first and all
-// others; matrices whose factors have more than half as many elements are not taken. Factors travel as bf16: what that
-// takes from a rank's own is kept too.
-std::unique_ptr<Compression> make_low_rank(int64_t rank, uint64_t seed, DeviceContext& device);
+// others; matrices whose factors have more than half as many elements are not taken. Factors travel as bf16, or in 8
+// bits (factor_lists.h): what that takes from a rank's own is kept too.
+struct LowRankOptions {
+  int64_t rank = 4;  // columns of a factor
+  uint64_t seed = 0;
+  bool in_bytes = false;
+};
+std::unique_ptr<Compression> make_low_rank(const LowRankOptions& options, DeviceContext& device);
 // The elements of largest magnitude of all gradients, and their places: Lin et al. 2018, arXiv 1712.01887, without its
 // momentum correction. At least one element.
 std::unique_ptr<Compression> make_largest(double share, DeviceContext& device);

@@ -3,6 +3,7 @@
 
 #include "heddle/core/functions/functions.h"
 #include "heddle/train/compression/compression.h"
+#include "heddle/train/compression/factor_lists.h"
 #include "heddle/train/compression/flat_parts.h"
 #include "heddle/train/flat_list.h"
 
@@ -18,21 +19,22 @@ Size size_of(const Shape& shape) { return {shape[0], shape.numel() / std::max<in
 
 class LowRank final : public Compression {
  public:
-  LowRank(int64_t rank, uint64_t seed, DeviceContext& device) : rank_(rank), seed_(seed), device_(device) {}
+  LowRank(const LowRankOptions& options, DeviceContext& device)
+      : rank_(options.rank), seed_(options.seed), wire_(options.in_bytes), device_(device) {}
 
   bool takes(const Shape& shape) const override {
     if (shape.rank() < 2 || shape.numel() == 0) return false;
     const Size size = size_of(shape);
     return 2 * rank_ * (size.rows + size.columns) <= shape.numel();
   }
-  std::vector<Route> routes() const override { return {Route::sum, Route::sum}; }
+  std::vector<Route> routes() const override { return {wire_.route(), wire_.route()}; }
 
   std::vector<Tensor> send(size_t round, const std::vector<Tensor>& given) override {
-    return {round == 0 ? send_left(given) : send_right(given.at(0))};
+    return round == 0 ? send_left(given) : send_right(given);
   }
 
   std::vector<Tensor> sums(const std::vector<Tensor>& brought) override {
-    const std::vector<Tensor> right = parted(brought.at(0), right_shapes());
+    const std::vector<Tensor> right = wire_.sums(brought, right_shapes());
     std::vector<Tensor> found(shapes_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       Group& group = groups_[g];
@@ -90,7 +92,7 @@ class LowRank final : public Compression {
   }
 
   // M = gradients and errors; M times the right factor.
-  Tensor send_left(const std::vector<Tensor>& gradients) {
+  std::vector<Tensor> send_left(const std::vector<Tensor>& gradients) {
     if (groups_.empty()) make_groups(gradients);
     std::vector<Tensor> products;
     for (Group& group : groups_) {
@@ -101,27 +103,30 @@ class LowRank final : public Compression {
       products.push_back(matmul(all, group.right));
       group.kept.assign(all);
     }
-    return joined(products).to(DType::bf16);
+    return wire_.send(products).lists;
   }
 
   // The sum of left factors made orthonormal; the transpose of M times that. Kept is what the two do not say of M.
-  Tensor send_right(const Tensor& brought) {
-    const std::vector<Tensor> left = parted(brought, left_shapes());
-    std::vector<Tensor> products;
+  std::vector<Tensor> send_right(const std::vector<Tensor>& brought) {
+    const std::vector<Tensor> left = wire_.sums(brought, left_shapes());
+    std::vector<Tensor> bases, products;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      bases.push_back(qr(left[g]).q);
+      products.push_back(matmul(transpose(groups_[g].kept), bases[g]));
+    }
+    const FactorLists::Sent sent = wire_.send(products);
     for (size_t g = 0; g < groups_.size(); ++g) {
       Group& group = groups_[g];
-      const Tensor basis = qr(left[g]).q;
       const Tensor all = group.kept;
-      const Tensor right = matmul(transpose(all), basis).to(DType::bf16);
-      products.push_back(right);
-      group.left.assign(basis);
-      group.kept.assign(all - matmul(basis, transpose(right.to(DType::f32))));
+      group.left.assign(bases[g]);
+      group.kept.assign(all - matmul(bases[g], transpose(sent.taken[g])));
     }
-    return joined(products).to(DType::bf16);
+    return sent.lists;
   }
 
   int64_t rank_;
   uint64_t seed_;
+  FactorLists wire_;
   DeviceContext& device_;
   std::vector<Shape> shapes_;
   std::vector<Group> groups_;
@@ -129,8 +134,8 @@ class LowRank final : public Compression {
 
 }  // namespace
 
-std::unique_ptr<Compression> make_low_rank(int64_t rank, uint64_t seed, DeviceContext& device) {
-  return std::make_unique<LowRank>(rank, seed, device);
+std::unique_ptr<Compression> make_low_rank(const LowRankOptions& options, DeviceContext& device) {
+  return std::make_unique<LowRank>(options, device);
 }
 
 }  // namespace heddle::train
