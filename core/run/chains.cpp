@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -43,11 +44,6 @@ Setting setting() {
 // On one core, of values in its cache: 40 GB/s, 40 GFLOP/s.
 double guessed_seconds(const KernelFacts& facts) { return std::max(facts.bytes() / 4e10, facts.flops / 4e10); }
 
-// Whether a chain that runs `rows` times in a row may have several workers.
-bool may_share(int64_t rows, const Caps& caps, const ChainLimits& limits) {
-  return shares_links(caps, limits) && (rows >= limits.shared_rows || setting() == Setting::shared);
-}
-
 // That one core takes longer for a launch than all of them.
 double lost_seconds(const Launch& launch, const Caps& caps) {
   const uint64_t groups = uint64_t{launch.groups[0]} * launch.groups[1] * launch.groups[2];
@@ -55,10 +51,18 @@ double lost_seconds(const Launch& launch, const Caps& caps) {
   return guessed_seconds(launch.facts) * (1 - 1 / cores);
 }
 
-// One chain while it grows; `rows`: how often it will run in a row.
+// How chains of one list of launches run.
+struct Manner {
+  int64_t rows = 1;     // how often in a row
+  bool shared = false;  // several workers may
+  double longest = 0;   // of their links, seconds on one core by guess
+};
+
+// One chain while it grows.
 class ChainBuilder {
  public:
-  ChainBuilder(const Caps& caps, const ChainLimits& limits, int64_t rows) : caps_(caps), limits_(limits), rows_(rows) {}
+  ChainBuilder(const Caps& caps, const ChainLimits& limits, Manner manner)
+      : caps_(caps), limits_(limits), manner_(manner) {}
 
   // False, and nothing changes, when the chain is full or the kernel does not go with the others.
   bool add(const Launch& launch, const KernelSource& source) {
@@ -89,8 +93,8 @@ class ChainBuilder {
   // More than one where sharing out the groups gains more than meeting after each link costs.
   uint32_t workers() const {
     const double meeting = limits_.meeting * static_cast<double>(links_.size());
-    const bool pays = (lost_seconds_ - meeting) * static_cast<double>(rows_) > limits_.seconds;
-    return pays && may_share(rows_, caps_, limits_) ? caps_.compute_units : 1;
+    const bool pays = (lost_seconds_ - meeting) * static_cast<double>(manner_.rows) > limits_.seconds;
+    return pays && manner_.shared ? caps_.compute_units : 1;
   }
 
   KernelSource source() const {
@@ -99,7 +103,7 @@ class ChainBuilder {
     KernelSource made;
     made.name = fmt::format("chain{}_{}", links_.size(), links_.front().kernel);
     made.buffers = buffers_;
-    for (BufferParam& buffer : made.buffers) buffer.scattered = buffer.scattered || rows_ > 1;
+    for (BufferParam& buffer : made.buffers) buffer.scattered = buffer.scattered || manner_.rows > 1;
     if (shared) made.buffers.push_back({"t_shared", DType::i32, Access::read_write});
     made.buffers.push_back({"t_table", DType::i32, Access::read});
     made.constants = {{"t_total", ConstParam::Type::i32}};
@@ -188,7 +192,7 @@ class ChainBuilder {
 
   const Caps& caps_;
   const ChainLimits& limits_;
-  int64_t rows_;
+  Manner manner_;
   double lost_seconds_ = 0;
   std::string width_;
   std::map<uint64_t, std::string> parts_;  // by hash, the name of the function
@@ -211,28 +215,38 @@ class ImageChainer {
 
   std::vector<Chain> run() {
     std::vector<int32_t> none;
-    for (GraphImage::Loop& loop : image_.loops) chain(loop.body, none, loop.places.length);
-    std::vector<Chain> chains = chain(image_.launches, image_.cuts, 1);
+    for (GraphImage::Loop& loop : image_.loops) chain(loop.body, none, manner_of(loop.body, loop.places.length));
+    std::vector<Chain> chains = chain(image_.launches, image_.cuts, manner_of(image_.launches, 1));
     drop_unused();
     return chains;
   }
 
  private:
-  bool may_chain(const Launch& launch, int64_t rows) const {
-    if (launch.kind != Launch::Kind::kernel || !fits_[static_cast<size_t>(launch.index)]) return false;
-    return lost_seconds(launch, caps_) <= limits_.seconds ||
-           (may_share(rows, caps_, limits_) && guessed_seconds(launch.facts) <= limits_.longest);
+  // Kernels that last are long texts, which compilers take longer for together than one by one: chains of them are for
+  // lists of few different kernels.
+  Manner manner_of(const std::vector<Launch>& launches, int64_t rows) const {
+    std::set<int32_t> texts;
+    for (const Launch& launch : launches) texts.insert(launch.kind == Launch::Kind::kernel ? launch.index : -1);
+    const bool few = texts.size() <= limits_.few_texts;
+    const bool many_rows = rows >= limits_.shared_rows || setting() == Setting::shared;
+    return {rows, shares_links(caps_, limits_) && (few || many_rows), few ? limits_.longest : limits_.longest_of_many};
   }
 
-  // `cuts` are moved along. `rows`: how often all run in a row.
-  std::vector<Chain> chain(std::vector<Launch>& launches, std::vector<int32_t>& cuts, int64_t rows) {
+  bool may_chain(const Launch& launch, const Manner& manner) const {
+    if (launch.kind != Launch::Kind::kernel || !fits_[static_cast<size_t>(launch.index)]) return false;
+    return lost_seconds(launch, caps_) <= limits_.seconds ||
+           (manner.shared && guessed_seconds(launch.facts) <= manner.longest);
+  }
+
+  // `cuts` are moved along.
+  std::vector<Chain> chain(std::vector<Launch>& launches, std::vector<int32_t>& cuts, const Manner& manner) {
     std::vector<Launch> kept;
     std::vector<Chain> chains;
     std::optional<ChainBuilder> growing;
     size_t first = 0;
     const auto close = [&] {
       // One kernel that is all of a loop is a chain of its iterations.
-      if (growing && (growing->links() > 1 || (rows > 1 && launches.size() == 1))) {
+      if (growing && (growing->links() > 1 || (manner.rows > 1 && launches.size() == 1))) {
         KernelSource source = growing->source();
         chains.push_back({source.name, first, growing->links()});
         Launch launch = growing->launch(kernel_of(source));
@@ -250,7 +264,7 @@ class ImageChainer {
         close();
         *cut++ = static_cast<int32_t>(kept.size());
       }
-      if (!may_chain(launches[l], rows)) {
+      if (!may_chain(launches[l], manner)) {
         close();
         kept.push_back(std::move(launches[l]));
         continue;
@@ -259,7 +273,7 @@ class ImageChainer {
       if (growing && growing->add(launches[l], source)) continue;
       close();
       first = l;
-      if (!growing.emplace(caps_, limits_, rows).add(launches[l], source)) {
+      if (!growing.emplace(caps_, limits_, manner).add(launches[l], source)) {
         growing.reset();
         kept.push_back(std::move(launches[l]));
       }
