@@ -228,6 +228,20 @@ Row pick_grad_rows(const ConvProblem& p) {
   return row;
 }
 
+// One channel of src by one of grad: some rows at a time, whose copies fit the first cache.
+Row pick_planes(const ConvProblem& p) {
+  constexpr int64_t first_cache_floats = 6 << 10;
+  Row row{{"SCHEDULE", conv_schedules::planes}, {"VW", p.out[2] > 8 ? 16 : 8}};
+  row["QW"] = choice_at_least("conv_weight_grad", "QW", std::min<int64_t>(p.out[2], 128));
+  row["QH"] = choice_at_least("conv_weight_grad", "QH", std::clamp<int64_t>(p.out[1], 1, 56));
+  const auto copied = [&] {
+    return packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QW"]) + row["QH"] * row["QW"];
+  };
+  while (row["QH"] > 1 && copied() > first_cache_floats)
+    row["QH"] = choice_at_most("conv_weight_grad", "QH", row["QH"] - 1);
+  return row;
+}
+
 // Many weights for each pixel: they are read as they lie, once.
 bool has_short_panels(const ConvProblem& p) {
   return p.kind == ConvProblem::Kind::forward && p.w_c1 && p.OG >= 128 && p.N * p.out[0] * p.out[1] * p.out[2] <= 64;
@@ -260,6 +274,9 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
 
 Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
   if (const auto row = pick_winograd(caps, p); row && accepted("conv_weight_grad", p, *row)) return *row;
+  if (p.CG == 1 && p.OG == 1) {
+    if (const Row row = pick_planes(p); accepted("conv_weight_grad", p, row)) return row;
+  }
   if (p.CG < few_channels || p.OG < few_channels) {
     const Row row = pick_grad_rows(p);
     // Packed vectors hold the width of the kernel too: two or three channels win where its positions are summed in one

@@ -11,7 +11,7 @@
 namespace heddle::conv_schedules {
 
 constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, winograd = 5, pointwise = 6, dots = 7,
-                  strips = 8;
+                  strips = 8, planes = 9;
 
 using Row = Bindings;
 

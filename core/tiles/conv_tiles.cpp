@@ -242,6 +242,8 @@ std::string conv_algorithm(const Bindings& t) {
       return "rows";
     case conv_schedules::strips:
       return "strips";
+    case conv_schedules::planes:
+      return "planes";
     case conv_schedules::winograd:
       return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
     case conv_schedules::pointwise:

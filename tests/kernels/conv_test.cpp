@@ -508,6 +508,37 @@ TEST_P(ConvTest, Strips) {
   for (const Case& c : {shapes[0], shapes[1], shapes[3]}) check(c, Kind::forward, strips(2, 14, 4), o);
 }
 
+// Rows of grad and of src that run on: phases of strides in both directions, borders wider than a vector is long,
+// blocks of rows and columns that nothing fills, parts that end within an image, channels that are not alone in their
+// group.
+TEST_P(ConvTest, PlanesOfOneChannel) {
+  const Case shapes[] = {
+      {"depthwise", 3, 5, 5, 5, {1, 9, 37}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+      {"stride 2", 2, 5, 5, 5, {1, 11, 37}, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+      {"even", 1, 3, 3, 3, {1, 14, 38}, {1, 4, 2}, {1, 1, 2}, {1, 1, 1}, {0, 0, 0}, {0, 2, 3}},
+      {"dilated", 1, 2, 4, 4, {2, 13, 21}, {1, 3, 5}, {1, 2, 2}, {1, 2, 3}, {0, 2, 6}, {0, 2, 5}},
+      {"stride 3", 1, 2, 6, 2, {3, 9, 50}, {2, 2, 3}, {1, 3, 3}, {1, 1, 1}, {0, 0, 2}, {0, 1, 2}},
+      {"one position", 1, 3, 3, 3, {1, 9, 35}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+      {"far borders", 1, 2, 2, 2, {1, 3, 4}, {1, 3, 3}, {1, 1, 2}, {1, 1, 1}, {0, 4, 21}, {0, 5, 19}},
+      {"signal", 3, 4, 4, 4, {1, 1, 33}, {1, 1, 7}, {1, 1, 1}, {1, 1, 1}, {0, 0, 3}, {0, 0, 3}},
+  };
+  const auto planes = [&](int64_t qw, int64_t qh) {
+    return Bindings{{"SCHEDULE", 9}, {"VW", width()}, {"QW", qw}, {"QH", qh}};
+  };
+  check(shapes[1], Kind::weight_grad, planes(16, 4));
+  if (!on_opencl()) return;  // never chosen elsewhere
+  for (const Case& c : shapes) {
+    check(c, Kind::weight_grad, planes(14, 4));
+    if (c.stride[2] < 3) check(c, Kind::weight_grad, {});
+  }
+  check(shapes[0], Kind::weight_grad, planes(64, 7));
+  Options o;
+  o.layout = Layout{true, 3, 1};
+  o.a = DType::f16;
+  o.b = DType::bf16;
+  for (const Case& c : {shapes[0], shapes[1], shapes[3]}) check(c, Kind::weight_grad, planes(128, 14), o);
+}
+
 TEST_P(ConvTest, PickedSchedules) {
   for (const Kind kind : kinds) {
     for (const Case& c : {cases[0], cases[1], cases[4]}) check(c, kind, {});

@@ -15,7 +15,7 @@
 namespace heddle::tests {
 namespace {
 
-using Function = std::function<Tensor(const Tensor&)>;
+using OfOneTensor = std::function<Tensor(const Tensor&)>;
 
 Tensor numbers(const Shape& shape, int64_t period, DType dtype, DeviceContext& on) {
   std::vector<float> values(static_cast<size_t>(shape.numel()));
@@ -33,7 +33,7 @@ class Pairs : public DeviceTest {
     if (device().caps().machine() != Machine::cpu_loops) GTEST_SKIP() << "lanes are no loop here";
   }
 
-  void expect_reference(const char* name, const Function& f, const Shape& shape, DType dtype) const {
+  void expect_reference(const char* name, const OfOneTensor& f, const Shape& shape, DType dtype) const {
     SCOPED_TRACE(std::string(name) + " " + shape.str() + " " + std::string(name_of(dtype)));
     const ScopedTuning forced({"elementwise", "", {}}, in_pairs);
     const std::vector<float> here = cast(f(numbers(shape, 9, dtype, device()).detach()), DType::f32).to_vector<float>(),
@@ -44,7 +44,7 @@ class Pairs : public DeviceTest {
   }
 
   // The text of the kernels that compute f.
-  std::string text(const Function& f, const Shape& shape) const {
+  std::string text(const OfOneTensor& f, const Shape& shape) const {
     const ScopedTuning forced({"elementwise", "", {}}, in_pairs);
     const Tensor x = numbers(shape, 9, DType::f32, device()).detach();
     eval({x});
@@ -53,7 +53,7 @@ class Pairs : public DeviceTest {
   }
 };
 
-Function gradient(const Function& f) {
+OfOneTensor gradient(const OfOneTensor& f) {
   return [f](const Tensor& x) {
     const Tensor leaf = x.requires_grad() ? x : x.detach().set_requires_grad(), y = f(leaf);
     return grad(sum(y * numbers(y.shape(), 5, x.dtype(), x.device())), leaf, {}, true);
@@ -85,7 +85,7 @@ TEST_P(Pairs, Sizes) {
 }
 
 TEST_P(Pairs, OtherFunctions) {
-  const std::pair<const char*, Function> functions[] = {
+  const std::pair<const char*, OfOneTensor> functions[] = {
       {"row", pool_of_row}, {"average", average}, {"half", half_of_rows}, {"twice", twice_as_long}};
   for (const auto& [name, f] : functions) {
     expect_reference(name, f, {2, 3, 6, 22}, DType::f32);
@@ -101,7 +101,7 @@ TEST_P(Pairs, SixteenBits) {
 }
 
 TEST_P(Pairs, SecondOrder) {
-  const Function cubed = [](const Tensor& x) { return pool(x * x * x); };
+  const OfOneTensor cubed = [](const Tensor& x) { return pool(x * x * x); };
   expect_reference("second", gradient(gradient(cubed)), {2, 3, 6, 10}, DType::f32);
 }
 

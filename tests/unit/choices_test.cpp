@@ -76,6 +76,7 @@ TEST(Choices, OfSchedulesHaveTheNumbersOfTheFiles) {
   conv.erase("pointwise");
   conv.erase("dots");
   conv.erase("strips");
+  conv["planes"] = planes;
   EXPECT_EQ(schedules_of("conv_weight_grad"), conv);
 }
 
