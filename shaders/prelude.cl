@@ -122,30 +122,35 @@ FUNC ushort hk_to_bf16(float v) {
 #define VEC HK_JOIN(float, HK_VW)
 #define HK_VUINT HK_JOIN(uint, HK_VW)
 #define HK_VUSHORT HK_JOIN(ushort, HK_VW)
-#ifdef HK_INLINE_BUILTINS
+// Whole vectors at any element: vload16 and vstore16 of PoCL 3.1 are loads and stores of 16, 16 and 32 bytes, which LLVM
+// 15 does not join.
+#ifdef HK_MACHINE_CODE
 typedef VEC hk_any_vec __attribute__((aligned(4), may_alias));
 typedef HK_VUSHORT hk_any_ushorts __attribute__((aligned(2), may_alias));
+#define HK_VLOAD_f32(b, i) (*(const __global hk_any_vec*)(b + (i)))
+#define HK_VSTORE_f32(b, i, v) *(__global hk_any_vec*)(b + (i)) = (v)
+#define HK_VLOAD_USHORT(b, i) (*(const __global hk_any_ushorts*)(b + (i)))
+#define HK_VSTORE_USHORT(b, i, v) *(__global hk_any_ushorts*)(b + (i)) = (v)
+#else
+#define HK_VLOAD_f32(b, i) HK_JOIN(vload, HK_VW)(0, b + (i))
+#define HK_VSTORE_f32(b, i, v) HK_JOIN(vstore, HK_VW)(v, 0, b + (i))
+#define HK_VLOAD_USHORT(b, i) HK_JOIN(vload, HK_VW)(0, b + (i))
+#define HK_VSTORE_USHORT(b, i, v) HK_JOIN(vstore, HK_VW)(v, 0, b + (i))
+#endif
+#ifdef HK_INLINE_BUILTINS
 typedef half hk_halves __attribute__((ext_vector_type(HK_VW)));
 typedef hk_halves hk_any_halves __attribute__((aligned(2), may_alias));
 // As HK_HIDE: of all components.
 #define HK_VHIDE(b, v) HK_JOIN(as_float, HK_VW)(HK_JOIN(as_uint, HK_VW)(v) ^ (HK_VUINT)((uint)((size_t)(b) >> 63)))
 #define HK_VTO_UINT(v) __builtin_convertvector(v, HK_VUINT)
 #define HK_VTO_USHORT(v) __builtin_convertvector(v, HK_VUSHORT)
-#define HK_VLOAD_f32(b, i) (*(const __global hk_any_vec*)(b + (i)))
-#define HK_VSTORE_f32(b, i, v) *(__global hk_any_vec*)(b + (i)) = (v)
 #define HK_VLOAD_f16(b, i) HK_VHIDE(b, __builtin_convertvector(*(const __global hk_any_halves*)(b + (i)), VEC))
 #define HK_VSTORE_f16(b, i, v) *(__global hk_any_halves*)(b + (i)) = __builtin_convertvector(HK_VHIDE(b, v), hk_halves)
-#define HK_VLOAD_USHORT(b, i) (*(const __global hk_any_ushorts*)(b + (i)))
-#define HK_VSTORE_USHORT(b, i, v) *(__global hk_any_ushorts*)(b + (i)) = (v)
 #else
 #define HK_VTO_UINT(v) HK_JOIN(convert_uint, HK_VW)(v)
 #define HK_VTO_USHORT(v) HK_JOIN(convert_ushort, HK_VW)(v)
-#define HK_VLOAD_f32(b, i) HK_JOIN(vload, HK_VW)(0, b + (i))
-#define HK_VSTORE_f32(b, i, v) HK_JOIN(vstore, HK_VW)(v, 0, b + (i))
 #define HK_VLOAD_f16(b, i) HK_JOIN(vload_half, HK_VW)(0, b + (i))
 #define HK_VSTORE_f16(b, i, v) HK_JOIN(HK_JOIN(vstore_half, HK_VW), _rte)(v, 0, b + (i))
-#define HK_VLOAD_USHORT(b, i) HK_JOIN(vload, HK_VW)(0, b + (i))
-#define HK_VSTORE_USHORT(b, i, v) HK_JOIN(vstore, HK_VW)(v, 0, b + (i))
 #endif
 #define HK_VLOAD_bf16(b, i) HK_JOIN(as_float, HK_VW)(HK_VTO_UINT(HK_VLOAD_USHORT(b, i)) << 16)
 #define HK_VSTORE_bf16(b, i, v) HK_VSTORE_USHORT(b, i, hk_to_bf16_v(HK_JOIN(as_uint, HK_VW)(v)))
@@ -314,35 +319,39 @@ FUNC ushort16 hk_to_f16_16(float16 v) {
 #endif
 //@ TILE_LOAD hk_turn
 // 16 rows of 16 elements, turned: four rounds of shuffles. Integers travel as the bits of floats. The next tiles lie
-// further along the same rows, which are more than a processor's own prefetchers follow: four lines ahead, into the
-// second cache.
+// further along the same rows, or in the rows behind them, which are more than a processor's own prefetchers follow:
+// lines `ahead` elements further are asked for, into the second cache.
 #ifdef HK_MACHINE_CODE
-#define HK_TILE_AHEAD(p) __builtin_prefetch((__private const void*)((size_t)(p) + 256u), 0, 2);
+#define HK_TILE_AHEAD(p) __builtin_prefetch((__private const void*)((size_t)(p)), 0, 2);
 #else
 #define HK_TILE_AHEAD(p)
 #endif
-#define HK_TILE(b, base, stride, a, at, pitch, ROW, AS) \
+#define HK_TILE(b, base, stride, a, at, pitch, ahead, ROW, AS) \
   { float16 hk_r[16]; \
-    _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) { HK_TILE_AHEAD(b + (base) + hk_k * (stride)) } \
+    _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) { HK_TILE_AHEAD(b + (base) + (ahead) + hk_k * (stride)) } \
     _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) hk_r[hk_k] = ROW(b + (base) + hk_k * (stride)); \
     HK_SQUARE(hk_r) \
     _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) HK_TILE_STORE(AS(hk_r[hk_k]), a + (at) + hk_k * (pitch)); }
-#ifdef HK_INLINE_BUILTINS
-typedef half hk_tile_halves __attribute__((ext_vector_type(16), aligned(2), may_alias));
+// Whole vectors, as VLOAD and VTO.
+#ifdef HK_MACHINE_CODE
 #define HK_ROW(T, n, p) ({ typedef T hk_row __attribute__((aligned(n), may_alias)); *(const __global hk_row*)(p); })
 #define HK_TILE_STORE(v, p) \
   { typedef __typeof__(v) hk_row __attribute__((aligned(4), may_alias)); *(hk_row*)(p) = (v); }
 #define HK_ROW_4(p) HK_ROW(float16, 4, p)
 #define HK_ROW_i32(p) HK_ROW(float16, 4, p)
+#else
+#define HK_TILE_STORE(v, p) vstore16(v, 0, p)
+#define HK_ROW_4(p) vload16(0, p)
+#define HK_ROW_i32(p) as_float16(vload16(0, p))
+#endif
+#ifdef HK_INLINE_BUILTINS
+typedef half hk_tile_halves __attribute__((ext_vector_type(16), aligned(2), may_alias));
 #define HK_ROW_i8(p) as_float16(__builtin_convertvector(HK_ROW(char16, 1, p), int16))
 #define HK_ROW_u8(p) as_float16(__builtin_convertvector(HK_ROW(uchar16, 1, p), int16))
 #define HK_ROW_f16(p) __builtin_convertvector(*(const __global hk_tile_halves*)(p), float16)
 #define HK_ROW_bf16(p) as_float16(__builtin_convertvector(HK_ROW(ushort16, 2, p), uint16) << 16)
 #define HK_ROW_bits(p) as_float16(__builtin_convertvector(HK_ROW(ushort16, 2, p), int16))
 #else
-#define HK_TILE_STORE(v, p) vstore16(v, 0, p)
-#define HK_ROW_4(p) vload16(0, p)
-#define HK_ROW_i32(p) as_float16(vload16(0, p))
 #define HK_ROW_i8(p) as_float16(convert_int16(vload16(0, p)))
 #define HK_ROW_u8(p) as_float16(convert_int16(vload16(0, p)))
 #define HK_ROW_f16(p) vload_half16(0, p)
@@ -351,16 +360,16 @@ typedef half hk_tile_halves __attribute__((ext_vector_type(16), aligned(2), may_
 #endif
 #define HK_SCALAR_TILE(b, base, stride, a, at, pitch) \
   { for (int hk_k = 0; hk_k < 16; ++hk_k) for (int hk_l = 0; hk_l < 16; ++hk_l) a[(at) + hk_l * (pitch) + hk_k] = b[(base) + hk_k * (stride) + hk_l]; }
-#define HK_TILE_f32(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_4, )
-#define HK_TILE_f16(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_f16, )
-#define HK_TILE_bf16(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_bf16, )
-#define HK_TILE_bits(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_bits, as_int16)
-#define HK_TILE_i32(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_i32, as_int16)
-#define HK_TILE_i8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_i8, as_int16)
-#define HK_TILE_u8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_u8, as_int16)
-#define HK_TILE_f64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
-#define HK_TILE_i64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
-#define TILE_LOAD(name, base, stride, array, at, pitch) TILE_LOAD_##name(base, stride, array, at, pitch)
+#define HK_TILE_f32(b, base, stride, a, at, pitch, ahead) HK_TILE(b, base, stride, a, at, pitch, ahead, HK_ROW_4, )
+#define HK_TILE_f16(b, base, stride, a, at, pitch, ahead) HK_TILE(b, base, stride, a, at, pitch, ahead, HK_ROW_f16, )
+#define HK_TILE_bf16(b, base, stride, a, at, pitch, ahead) HK_TILE(b, base, stride, a, at, pitch, ahead, HK_ROW_bf16, )
+#define HK_TILE_bits(b, base, stride, a, at, pitch, ahead) HK_TILE(b, base, stride, a, at, pitch, ahead, HK_ROW_bits, as_int16)
+#define HK_TILE_i32(b, base, stride, a, at, pitch, ahead) HK_TILE(b, base, stride, a, at, pitch, ahead, HK_ROW_i32, as_int16)
+#define HK_TILE_i8(b, base, stride, a, at, pitch, ahead) HK_TILE(b, base, stride, a, at, pitch, ahead, HK_ROW_i8, as_int16)
+#define HK_TILE_u8(b, base, stride, a, at, pitch, ahead) HK_TILE(b, base, stride, a, at, pitch, ahead, HK_ROW_u8, as_int16)
+#define HK_TILE_f64(b, base, stride, a, at, pitch, ahead) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
+#define HK_TILE_i64(b, base, stride, a, at, pitch, ahead) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
+#define TILE_LOAD(name, base, stride, array, at, pitch, ahead) TILE_LOAD_##name(base, stride, array, at, pitch, ahead)
 //@ CU_PRODUCT
 typedef float16 hk_words __attribute__((aligned(4), may_alias));
 #define CU_TURN(from, words, to) \

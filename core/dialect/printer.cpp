@@ -227,8 +227,9 @@ struct Printer {
       const bool c = target == Target::opencl;  // the other targets spell these two with LOAD and STORE
       if (c)
         out += fmt::format(
-            "#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name,
-            storage_of(b.dtype), b.name);
+            "#define TILE_LOAD_{}(base, stride, a, at, pitch, ahead) HK_TILE_{}(hk_{}, base, stride, a, at, pitch, "
+            "ahead)\n",
+            b.name, storage_of(b.dtype), b.name);
       if (glsl() && b.dtype == DType::f32 && vquads_)
         out += fmt::format("#define VQUAD_{}(q) HK_VQUAD_f32(q)\n", b.name);
       if (c) out += fmt::format("#define WILL_READ_{}(i) HK_WILL_READ(hk_{}, i)\n", b.name, b.name);

@@ -28,6 +28,7 @@ const std::vector<GeneratedSpace>& generated_spaces() {
         {"PAIRS", 0, {0, 1}, "two neighbours of a short row are taken apart in registers"},
         {"TILE", 0, {0, 1}, "loads along another dimension are turned tile by tile"},
         {"TILE_I", 32, {16, 32, 64}, "elements of a tile along the results"},
+        {"TILE_S", 256, {64, 128, 256, 512, 1024}, "elements of a unit along the results"},
         {"TILE_Q", 256, {64, 128, 256, 512, 1024, 2048, 4096}, "elements of a unit along the loads"},
         {"LANES", 64, {32, 64, 128, 256}, "lanes of a group"},
         {"PER_LANE", 1, {1, 2, 4, 8, 16}, "elements of a lane"},

@@ -50,9 +50,22 @@ std::string Emitter::compute_pad(int id, const std::vector<Index>& index) {
 std::string Emitter::compute_concat(int id, const std::vector<Index>& index) {
   const IrNode& node = graph().nodes[id];
   const int axis = axis_of(node.attrs);
+  int64_t start = 0;
+  if (const auto range = values_of(index[axis])) {
+    for (const int input : node.inputs) {
+      const Shape& part = graph().nodes[input].shape;
+      const int64_t end = start + part[axis];
+      if (range->first >= start && range->second < end) {
+        Path inner{index, part, {}};
+        inner.base[axis] = part[axis] == 1 ? Index::literal(0) : index[axis].plus(-start);
+        return value(input, inner);
+      }
+      start = end;
+    }
+  }
   const std::string at = local(print(index[axis]));
   const std::string name = declare(node.dtype, literal(0, node.dtype));
-  int64_t start = 0;
+  start = 0;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Shape& part = graph().nodes[node.inputs[i]].shape;
     const int64_t end = start + part[axis];

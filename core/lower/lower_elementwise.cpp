@@ -30,20 +30,6 @@ void emit_elementwise(Emitter& e) {
   }
 }
 
-void declare_streamed(Emitter& e, int64_t count) {
-  int number = 0;
-  for (const Member& member : e.group().members) {
-    if (!member.stored || !e.can_stream(member.node)) continue;
-    e.line(fmt::format("ARRAY({}, t_line{}, {});", e.type_of(e.graph().nodes[member.node].dtype), number++, count));
-  }
-}
-
-void write_streamed(Emitter& e, int64_t count) {
-  const std::string at = e.linear_index(e.group().domain, 0);
-  for (const Emitter::Streamed& s : e.streamed())
-    e.line(fmt::format("STREAM({}, {}, {}, {});", s.buffer, at, s.array, count));
-}
-
 RowUnits row_units(int64_t rows, int64_t inner, int64_t wanted) {
   RowUnits u{.rows = rows, .inner = inner};
   u.stretch = inner <= 2 * wanted ? inner : wanted;
@@ -65,7 +51,7 @@ void open_units(Emitter& e, const RowUnits& u) {
 
 namespace {
 
-constexpr int64_t line = 64;  // elements of a cache line of the narrowest type
+constexpr int64_t line = streamed_line;
 
 // The loads whose index the position alone says; none where they are too many for registers.
 std::vector<LoadSite> loads_ahead(const Emitter& e) {
@@ -183,41 +169,6 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
   return kernel;
 }
 
-// [t_low, t_high) of the innermost dimension in blocks that are computed into arrays and written as whole lines; what
-// is left over at either end, so that the blocks begin with a line, is stored as usual.
-void stream_row(Emitter& e, const std::string& i, int64_t block, bool aligned_rows) {
-  e.line("int t_at = t_low;");
-  e.open("while (t_at < t_high)");
-  if (!aligned_rows) {
-    e.line("int t_skew;");
-    e.open("");
-    e.line(fmt::format("int {} = t_at;", i));
-    e.line(fmt::format("t_skew = ({}) & {};", e.linear_index(e.group().domain, 0), line - 1));
-    e.close();
-  }
-  e.line(
-      fmt::format("int t_n = min(t_high - t_at, {});",
-                  aligned_rows ? std::to_string(block) : fmt::format("t_skew == 0 ? {} : {} - t_skew", block, line)));
-  e.open(fmt::format("if (t_n == {})", block));
-  e.stream_to("t_l");
-  e.open(fmt::format("VLOOP_LONG for (int t_l = 0; t_l < {}; ++t_l)", block));
-  e.line(fmt::format("int {} = t_at + t_l;", i));
-  emit_elementwise(e);
-  e.close();
-  e.stream_to("");
-  e.line(fmt::format("int {} = t_at;", i));
-  write_streamed(e, block);
-  e.close();
-  e.open("else");
-  e.open(fmt::format("VLOOP for (int t_l = 0; t_l < t_n; ++t_l)"));
-  e.line(fmt::format("int {} = t_at + t_l;", i));
-  emit_elementwise(e);
-  e.close();
-  e.close();
-  e.line("t_at += t_n;");
-  e.close();
-}
-
 // Whether a load jumps over a few elements (the windows of a pool): compilers vectorise only a jump that they know.
 bool tells_factors(const Emitter& e, const Axis& inner) {
   if (e.joined() || e.varying()) return false;
@@ -272,15 +223,22 @@ void ask_for_picked_row(Emitter& e, const std::vector<Axis>& axes, const Axis& i
   e.close();
 }
 
-// One work item per block of rows and stretch of the innermost axis, with a loop the compiler vectorises.
-LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> axes, Bindings& tunables) {
+// One work item per block of rows and stretch of the innermost axis, with a loop the compiler vectorises. `edges`: of
+// the parts that the innermost dimension consists of.
+LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> axes, std::vector<int64_t> edges,
+                            Bindings& tunables) {
   const Axis inner = axes.empty() ? Axis{0, 1} : axes.back();
+  if (edges.empty()) edges = {0, inner.size};
   if (!axes.empty()) axes.pop_back();
   const RowUnits units =
       row_units(extent(axes), inner.size, e.joined() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256));
-  const bool aligned_rows = inner.size % line == 0;
-  const int64_t streamed = aligned_rows ? std::min<int64_t>(inner.size, 256) : 256;  // elements at a time
-  const bool stream = tunables["STREAM"] != 0 && inner.size >= (aligned_rows ? line : 512) && !e.joined();
+  // Whole lines: of rows that begin with one, and of others that are long.
+  const bool aligned_rows = std::all_of(edges.begin(), edges.end(), [](int64_t edge) { return edge % line == 0; });
+  int64_t shortest = inner.size;
+  for (size_t p = 0; p + 1 < edges.size(); ++p) shortest = std::min(shortest, edges[p + 1] - edges[p]);
+  // Elements at a time. What is left over at the ends of other rows goes through the caches.
+  const int64_t streamed = aligned_rows ? std::min<int64_t>(shortest, 256) : line;
+  const bool stream = tunables["STREAM"] != 0 && shortest >= (aligned_rows ? line : 512) && !e.joined();
   if (tells_factors(e, inner)) e.tell_factors(inner.variable);
   const int64_t ahead = axes.empty() ? 0 : picked_ahead(e, in, inner);
   open_units(e, units);
@@ -289,12 +247,21 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   if (ahead > 0) ask_for_picked_row(e, axes, inner, ahead);
   split_index(e, axes, "t_row");
   const std::string i = inner.size > 1 ? e.names[inner.variable] : "t_once";
-  if (stream) {
-    stream_row(e, i, streamed, aligned_rows);
-  } else {
-    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})",
-                       e.joined() || e.varying() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
+  const auto row = [&](const Stretch& part) {
+    if (stream) return stream_row(e, i, part, streamed, aligned_rows, reads_backwards(e, inner.variable));
+    e.open(fmt::format("{} for (int {} = {}; {} < {}; ++{})",
+                       e.joined() || e.varying() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, part.low, i,
+                       part.high, i));
     emit_elementwise(e);
+    e.close();
+  };
+  if (edges.size() == 2) row({});
+  for (size_t p = 0; edges.size() > 2 && p + 1 < edges.size(); ++p) {
+    e.run_in_steps(inner.variable, {1, edges[p], edges[p + 1] - edges[p]});
+    e.open("");
+    e.line(fmt::format("int t_from = max(t_low - {}, 0);", e.constant(edges[p])));
+    e.line(fmt::format("int t_to = min(t_high, {}) - {};", e.constant(edges[p + 1]), e.constant(edges[p])));
+    row({"t_from", "t_to"});
     e.close();
   }
   e.close();
@@ -339,6 +306,14 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   note_divisible(in.section, in.group.domain);
   e.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
   emit_elementwise(e);  // to learn the indices
+  const std::vector<int64_t> edges =
+      in.options.loop_lanes && e.knows_extents() ? find_parts(in) : std::vector<int64_t>{};
+  for (size_t p = 0; p + 1 < edges.size(); ++p) {
+    e.run_in_steps(in.group.domain.rank() - 1, {1, edges[p], edges[p + 1] - edges[p]});
+    e.open("");
+    emit_elementwise(e);
+    e.close();
+  }
   const std::vector<Axis> axes = merge_axes(e, within(in.section, in.group.domain, 0), 0, "t_x");
   const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
@@ -367,7 +342,7 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
                                  : tiled_as_items(e, in, axes, *turn, tunables);
   }
   if (quads && !in.options.loop_lanes) return quads_as_items(e, in, axes, tunables);
-  return in.options.loop_lanes ? lanes_as_loop(e, in, axes, tunables) : lanes_as_items(e, in, axes, tunables);
+  return in.options.loop_lanes ? lanes_as_loop(e, in, axes, edges, tunables) : lanes_as_items(e, in, axes, tunables);
 }
 
 // ---- epilogues

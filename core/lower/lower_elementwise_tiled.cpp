@@ -28,6 +28,9 @@ std::optional<Turn> find_turn(const Emitter& e, const std::vector<Axis>& axes) {
 
 namespace {
 
+// Rows that end before what a tile asks for four lines ahead would be of use.
+constexpr int64_t longest_short = 128;
+
 // The axes of a tiled kernel: results run along i, staged loads along q, units of work over the rest.
 struct TileAxes {
   Axis i, q;
@@ -45,11 +48,11 @@ TileAxes split_axes(const Emitter& e, const std::vector<Axis>& axes, const Turn&
   return t;
 }
 
-// "t_ib, t_qb": the first element of this unit along i and q; and the indices of the rest.
-void split_unit(Emitter& e, const TileAxes& t, int64_t step_i, int64_t step_q) {
+// `first_i`, "t_qb": the first element of this unit along i and q; and the indices of the rest.
+void split_unit(Emitter& e, const TileAxes& t, std::string_view first_i, int64_t step_i, int64_t step_q) {
   const std::string blocks_i = e.constant(ceil_div(t.i.size, step_i)),
                     blocks_q = e.constant(ceil_div(t.q.size, step_q));
-  e.line(fmt::format("int t_ib = t_unit % {} * {};", blocks_i, step_i));
+  e.line(fmt::format("int {} = t_unit % {} * {};", first_i, blocks_i, step_i));
   e.line(fmt::format("int t_above = t_unit / {};", blocks_i));
   e.line(fmt::format("int t_qb = t_above % {} * {};", blocks_q, e.constant(step_q)));
   if (!t.rest.empty()) {
@@ -70,7 +73,8 @@ class LoopTiles {
         turn_(turn),
         t_(split_axes(e, axes, turn)),
         width_(std::max<int64_t>(16, tunables["TILE_I"] / 16 * 16)),
-        run_(std::max<int64_t>(16, tunables["TILE_Q"] / 16 * 16)) {
+        run_(std::max<int64_t>(16, tunables["TILE_Q"] / 16 * 16)),
+        span_(std::max<int64_t>(width_, tunables["TILE_S"] / width_ * width_)) {
     // Whole lines of the narrowest type. Rows that do not begin with one are written shifted by up to a line, from
     // tiles that are a line wider.
     const int64_t line = std::max<int64_t>(16, 64 / narrowest());
@@ -81,18 +85,19 @@ class LoopTiles {
   }
 
   LoweredKernel run() {
-    const int64_t units = units_of(t_, width_, run_);
+    const int64_t units = units_of(t_, span_, run_);
     e_.line("int t_unit = CAST(int, GROUP_LINEAR);");
     e_.open(fmt::format("if (t_unit < {})", e_.constant(units)));
-    split_unit(e_, t_, width_, run_);
+    split_unit(e_, t_, "t_i0", span_, run_);
+    e_.line(fmt::format("int t_ie = min(t_i0 + {}, {});", span_, e_.constant(t_.i.size)));
     e_.line(fmt::format("int t_qe = min(t_qb + {}, {});", e_.constant(run_), e_.constant(t_.q.size)));
-    e_.line(fmt::format("int t_ni = min({} - t_ib, {});", e_.constant(t_.i.size), pitch_));
     if (stream_) declare_streamed(e_, width_);
     for (size_t s = 0; s < turn_.loads.size(); ++s)
       e_.line(fmt::format("ARRAY({}, t_s{}, {});", e_.type_of(turn_.loads[s].dtype), s, 16 * pitch_));
     e_.open("for (int t_q0 = t_qb; t_q0 < t_qe; t_q0 += 16)");
     e_.line("int t_nq = min(t_qe - t_q0, 16);");
-    if (!stream_) ask_for_rows();
+    e_.open(fmt::format("for (int t_ib = t_i0; t_ib < t_ie; t_ib += {})", width_));
+    e_.line(fmt::format("int t_ni = min({} - t_ib, {});", e_.constant(t_.i.size), pitch_));
     for (size_t s = 0; s < turn_.loads.size(); ++s) fill(s);
     for (size_t s = 0; s < turn_.loads.size(); ++s)
       e_.stage(turn_.loads[s], fmt::format("t_s{}[t_tq * {} + t_ti]", s, pitch_));
@@ -106,6 +111,7 @@ class LoopTiles {
       rows(false);
       e_.close();
     }
+    e_.close();
     e_.close();
     e_.close();
     LoweredKernel kernel = finish(e_, in_, {1, 1, 1}, units);
@@ -132,9 +138,9 @@ class LoopTiles {
     e_.line(fmt::format("int {} = t_q0;", t_.q_name));
     e_.line(fmt::format("int t_base = {};", e_.print(load.index)));
     e_.open("for (int t_b = 0; t_b < t_ni; t_b += 16)");
-    e_.line(
-        fmt::format("if (t_nq == 16 && t_b + 16 <= t_ni) {{ TILE_LOAD({}, t_base + t_b * {}, {}, t_s{}, t_b, {}); }}",
-                    buffer, stride, stride, s, pitch_));
+    e_.line(fmt::format(
+        "if (t_nq == 16 && t_b + 16 <= t_ni) {{ TILE_LOAD({}, t_base + t_b * {}, {}, t_s{}, t_b, {}, {}); }}", buffer,
+        stride, stride, s, pitch_, ahead(load)));
     e_.open("else");
     e_.line("int t_end = min(t_b + 16, t_ni);");
     e_.line(
@@ -146,21 +152,12 @@ class LoopTiles {
     e_.close();
   }
 
-  // The lines that the next tile writes: stores that miss wait for each other.
-  void ask_for_rows() {
-    const int64_t line = 64 / narrowest();
-    e_.open("if (t_q0 + 32 <= t_qe)");
-    e_.open("for (int t_w = 16; t_w < 32; ++t_w)");
-    e_.line(fmt::format("int {} = t_q0 + t_w;", t_.q_name));
-    e_.line(fmt::format("int {} = t_ib;", t_.i_name));
-    const std::string at = e_.linear_index(e_.group().domain, 0);
-    for (const Member& member : in_.group.members) {
-      if (!member.stored || !e_.can_stream(member.node)) continue;
-      for (int64_t k = 0; k < width_; k += line)
-        e_.line(fmt::format("WILL_WRITE({}, CAST(INDEX, {}) + {}u);", e_.stored_name(member.node), at, k));
-    }
-    e_.close();
-    e_.close();
+  // How many elements further the lines lie that a tile asks for: four lines along long rows, which are read again for
+  // each 16 of their elements; of short ones those that the next tile along the results begins with.
+  std::string ahead(const LoadSite& load) {
+    if (span_ > width_ && t_.q.size <= longest_short)
+      return fmt::format("{} * {}", width_, e_.constant(load.index.coefficient(t_.i.variable)));
+    return std::to_string(256 / size_of(load.dtype));
   }
 
   // The tile's rows, along i; `full`: all of them, with bounds that the compiler knows.
@@ -219,7 +216,7 @@ class LoopTiles {
   const LowerInput& in_;
   const Turn& turn_;
   TileAxes t_;
-  int64_t width_, run_, shift_ = 0, pitch_ = 0;
+  int64_t width_, run_, span_, shift_ = 0, pitch_ = 0;
   bool stream_ = false;
 };
 
@@ -246,7 +243,7 @@ LoweredKernel tiled_as_items(Emitter& e, const LowerInput& in, const std::vector
   // A folded grid may have more groups than units: those repeat the last one's loads up to the barrier and store
   // nothing.
   e.line(fmt::format("bool t_live = t_unit < {};", e.constant(units)));
-  split_unit(e, t, side, side);
+  split_unit(e, t, "t_ib", side, side);
   const std::string i_size = e.constant(t.i.size), q_size = e.constant(t.q.size);
   uint32_t bytes = 0;
   for (const LoadSite& load : turn.loads) {

@@ -33,6 +33,7 @@ struct ElementwiseProblem {
 //   PAIRS     1: short rows of which lanes read or write two neighbours are taken apart in registers (loop)
 //   TILE      1: loads that run along another dimension are turned tile by tile
 //   TILE_I    elements of a tile along the results: 32 or 64 (loop), 16 or 32 (items)
+//   TILE_S    elements of a unit along the results (loop): a run of tiles
 //   TILE_Q    elements of a unit along the loads (loop); a tile of work items is square
 Bindings pick_elementwise(const Caps& caps, const ElementwiseProblem& problem);
 

@@ -27,8 +27,8 @@ const std::vector<ForcedSchedule>& schedules() {
       {"default", {}},
       {"plain", {{"STREAM", 0}, {"TILE", 0}, {"QUADS", 0}}},
       {"streamed", {{"STREAM", 1}, {"CHUNK", 2048}}},
-      {"tiles", {{"STREAM", 0}, {"TILE", 1}, {"TILE_I", 32}, {"TILE_Q", 64}}},
-      {"streamed tiles", {{"STREAM", 1}, {"TILE", 1}, {"TILE_I", 64}, {"TILE_Q", 16}}},
+      {"tiles", {{"STREAM", 0}, {"TILE", 1}, {"TILE_I", 32}, {"TILE_S", 96}, {"TILE_Q", 64}}},
+      {"streamed tiles", {{"STREAM", 1}, {"TILE", 1}, {"TILE_I", 64}, {"TILE_S", 64}, {"TILE_Q", 16}}},
       {"lanes", {{"LANES", 32}, {"PER_LANE", 4}, {"TILE", 0}, {"QUADS", 0}}},
       {"read ahead", {{"LANES", 32}, {"PER_LANE", 3}, {"AHEAD", 1}, {"TILE", 0}, {"QUADS", 0}}},
       {"quads", {{"LANES", 8}, {"QUADS", 3}, {"TILE", 0}}},
@@ -96,6 +96,51 @@ std::vector<float> permuted(const std::vector<float>& v, const std::vector<int64
 std::vector<float> plus_one(std::vector<float> v) {
   for (float& x : v) x += 1;
   return v;
+}
+
+// Rows of whole lines and others, longer than a unit and shorter, read from their ends.
+TEST_P(Movement, FlipsOfLongRows) {
+  for (const int64_t columns : {512, 640, 1003, 5000}) {
+    SCOPED_TRACE(columns);
+    const std::vector<float> v = numbers(3 * columns);
+    const Tensor x = tensor(v, {3, columns});
+    std::vector<float> want;
+    for (int64_t r = 0; r < 3; ++r) {
+      for (int64_t c = columns; c-- > 0;) want.push_back(v[static_cast<size_t>(r * columns + c)] + 1);
+    }
+    expect([&] { return flip(x, {1}) + 1.0; }, want, {"default", "streamed"});
+  }
+}
+
+// Parts of whole lines and others, computed or not, in rows longer than a unit: each is a loop of its own.
+TEST_P(Movement, RowsJoinedOfLongParts) {
+  for (const std::vector<int64_t>& parts :
+       std::vector<std::vector<int64_t>>{{640, 128}, {1001, 1001}, {600, 3000, 517}, {700, 5}}) {
+    SCOPED_TRACE(parts.size() * 10000 + static_cast<size_t>(parts[0]));
+    std::vector<std::vector<float>> values;
+    std::vector<Tensor> tensors;
+    for (const int64_t columns : parts) {
+      values.push_back(numbers(3 * columns, DType::f32, static_cast<int>(values.size()) * 17));
+      tensors.push_back(tensor(values.back(), {3, columns}));
+    }
+    std::vector<float> want;
+    for (size_t r = 0; r < 3; ++r) {
+      for (size_t p = 0; p < parts.size(); ++p) {
+        const auto columns = static_cast<size_t>(parts[p]);
+        for (size_t c = 0; c < columns; ++c) {
+          const size_t from = p == 1 ? columns - 1 - c : c;
+          want.push_back(values[p][r * columns + from] + static_cast<float>(p == 0));
+        }
+      }
+    }
+    expect(
+        [&] {
+          std::vector<Tensor> rows{tensors[0] + 1.0, flip(tensors[1], {1})};
+          rows.insert(rows.end(), tensors.begin() + 2, tensors.end());
+          return concat(rows, 1) * 1.0;
+        },
+        want, {"default", "plain", "streamed"});
+  }
 }
 
 TEST_P(Movement, TransposesOfOddSizes) {
