@@ -27,7 +27,8 @@ class Turner {
     if (product.op != &ops::matmul_op || product.shape.rank() != 2 || dimension_varies(product, 0)) return -1;
     const int64_t rows = product.shape[0], columns = product.shape[1];
     const int factor = product.inputs[1];
-    if (rows < least_batch || rows > most_batch || columns < least_weight_side || !is_turned_weight(at(factor))) return -1;
+    if (rows < least_batch || rows > most_batch || columns < least_weight_side || !is_turned_weight(at(factor)))
+      return -1;
     return factor;
   }
 
