@@ -8,6 +8,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,10 @@ namespace heddle::train {
 namespace {
 
 constexpr uint64_t page = 4096;  // that drivers ask of adopted memory at most
+// A caller stops at every so-manieth meeting, at one time on both ranks: a host that submits while its device shares
+// its processor holds up both devices, so both are to do it at once. Far fewer submissions than
+// DeviceContext::too_far_ahead() allows, which stops each rank when its own device comes to it.
+constexpr uint64_t updates_ahead = 6;
 
 // What stands before the lists: each rank writes lines of its own, its caller one and its device the other.
 struct alignas(128) Line {
@@ -203,10 +208,19 @@ Wishes NeighbourLists::agreed() {
   const size_t me = meeting_->me, other = meeting_->other(), turn = meetings_ % lots;
   replicas_.wait_until([&] { return reached(head.told[other].meetings, meetings_); }, "all_reduce",
                        [&] { return meeting_->missing(meetings_); }, Replicas::Meanwhile::work);
+  if (in_queue_ && meetings_ % updates_ahead == 0) stop_together();
   check();
   std::array<float, Wishes::count> sums{};
   for (size_t i = 0; i < sums.size(); ++i) sums[i] = head.told[me].wishes[turn][i] + head.told[other].wishes[turn][i];
   return Wishes::read(sums);
+}
+
+// With one processor for host and device nothing is gained by work ahead: the device is to finish. Else it has that of
+// the meetings since the last stop.
+void NeighbourLists::stop_together() {
+  const Event before = std::exchange(pause_, last_);
+  if (std::thread::hardware_concurrency() == 1) return device_.event().wait();
+  before.wait();
 }
 
 void NeighbourLists::check() const {

@@ -52,7 +52,8 @@ class NeighbourLists {
   // What was submitted writes this rank's list of the lot; what is submitted from here on reads both ranks'. The next
   // call is of the other lot.
   void meet(size_t lot, const Wishes& mine);
-  // What any rank wishes since the last meeting: waits until the other one has called it.
+  // What any rank wishes since the last meeting: waits until the other one has called it, and where the queue waits now
+  // and then for the device.
   Wishes agreed();
   // What a meeting in the queue failed with is thrown, also by agreed(): what was submitted behind it is void.
   void check() const;
@@ -63,6 +64,7 @@ class NeighbourLists {
   NeighbourLists(Replicas& replicas, DeviceContext& device, std::shared_ptr<Memory> memory, int64_t size);
   bool adopt();
   void check_place(size_t lot);
+  void stop_together();
 
   Replicas& replicas_;
   DeviceContext& device_;
@@ -70,7 +72,7 @@ class NeighbourLists {
   std::shared_ptr<Meeting> meeting_;  // calls in the queue keep it
   int64_t size_;
   bool in_queue_ = false;
-  Event last_;  // of the meetings in the queue
+  Event last_, pause_;  // of the meetings in the queue: the last one, and one at which the caller waits
   uint64_t meetings_ = 0;
   std::array<std::array<Tensor, ranks>, lots> tensors_;
   std::array<const Storage*, lots> own_{};  // that this rank's lists have to stay in

@@ -46,8 +46,8 @@ nn::CutPlace together(const nn::CutPlace& outer, const nn::CutPlace& inner) {
 
 // Looks without a pause while it may be a matter of microseconds; then others may have the processor, and at last
 // pauses are a part of what was waited.
-void pause(double waited) {
-  constexpr double spinning = 20e-6, yielding = 1e-3, part = 1.0 / 8, longest = 500e-6;
+void pause(double waited, double spinning) {
+  constexpr double yielding = 1e-3, part = 1.0 / 8, longest = 500e-6;
   if (waited < spinning) return;
   if (waited < yielding) return std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::duration<double>(std::min(waited * part, longest)));
@@ -128,12 +128,14 @@ void Replicas::wait(const distributed::Ticket& ticket) {
 void Replicas::wait_until(const Callable<bool()>& there, const char* name, const Callable<std::string()>& missing,
                           Meanwhile meanwhile) {
   const Waiting waiting(*this, meanwhile);
+  // Who has work on its device would have to wait for a slice of it once it let go of the processor.
+  const double spinning = meanwhile == Meanwhile::work ? 200e-6 : 20e-6;
   while (!there()) {
     const double waited = waiting.seconds();
     if (waited > world_.limit_seconds())
       throw distributed::CommunicationTimeout(
           fmt::format("[{}] rank {} waited {:g} s for {}", name, rank(), world_.limit_seconds(), missing()));
-    pause(waited);
+    pause(waited, spinning);
   }
 }
 
