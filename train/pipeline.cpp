@@ -75,7 +75,7 @@ void Pipeline::forward(const Action& action, const Tensor& brought) {
   Live live{.x = brought, .y = {}, .gradient = {}, .recorded = {}, .kept = {}, .owed = {}};
   if (live.x.defined()) live.x.set_requires_grad();
   live.y = chunks_[static_cast<size_t>(action.chunk)].forward(live.x, action.microbatch);
-  if (splits()) keep_forward(action.chunk, live);
+  if (!options_.recompute) keep_forward(action.chunk, live);
   std::vector<Tensor> wanted = live.kept;
   wanted.push_back(live.y);
   eval(wanted);

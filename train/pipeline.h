@@ -8,12 +8,12 @@
 // Purpose: each rank computes its chunks of layers, forward and backward, in the order that the schedule gives it
 // (distributed/forecast/pipeline_order.h), and sends what the neighbouring chunks need: activations to the next,
 // gradients of them to the one before. Gradients are means over the microbatches, as for the whole batch where its loss
-// is a mean and microbatches are equally large. A backward pass records what it needs from the microbatch's input and
-// computes it again, so that a stage keeps inputs and outputs of the microbatches that are under way, not what lies
-// between. zb1p asks for the gradient of the input first, sends it, and for those of the parameters later (Qi et al.
-// 2023, "Zero Bubble Pipeline Parallelism"); it computes nothing twice: the forward pass keeps what backward passes
-// read of it, which the first microbatch finds out, and the first backward pass what the second reads of that
-// (autograd/residuals.h). Invariants:
+// is a mean and microbatches are equally large. A forward pass keeps what backward
+// passes read of it, which the first microbatch finds out, so that nothing is computed twice; with `recompute` a stage
+// keeps inputs and outputs of the microbatches that are under way, and a backward pass computes the rest again. zb1p
+// asks for the gradient of the input first, sends it, and for those of the parameters later (Qi et al. 2023, "Zero
+// Bubble Pipeline Parallelism"); its first backward pass keeps what the second reads of that (autograd/residuals.h).
+// Invariants:
 // all ranks call run() together; results are the same bits each time. Errors: ValueError for chunks that do not fit the
 // schedule; ShapeError, DTypeError for activations of another form; those of distributed/errors.h. Thread safety: none.
 #pragma once
@@ -41,6 +41,7 @@ struct PipelineOptions {
   int64_t microbatches = 1;
   Shape activations;  // of a microbatch, between chunks
   DType dtype = DType::f32;
+  bool recompute = false;
 };
 
 // Layers that follow each other. Chunk c of stage s is the one of place c * stages + s.
@@ -101,7 +102,6 @@ class Pipeline {
   void act(const distributed::Action& action, Step& step);
   void forward(const distributed::Action& action, const Tensor& brought);
   void backward(const distributed::Action& action, const Tensor& brought, Step& step);
-  bool splits() const { return options_.schedule == distributed::PipelineSchedule::zero_bubble; }
   void keep_forward(int64_t chunk, Live& live);
   void note_kept(int64_t chunk, Live& live, std::span<const NodePtr> gradients);
   std::vector<Tensor> recorded_gradients(int64_t chunk, Live& live);

@@ -314,6 +314,10 @@ TEST_F(ModelParallel, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
             "[mesh] --microbatches 2: there are no stages; --mesh pp=2 makes two");
   c = config();
+  c.set("training.recompute_stages", "true");
+  EXPECT_EQ(refusal(c, {.mesh = "tp=2", .ranks = 2}),
+            "[mesh] --recompute-stages: there are no stages; --mesh pp=2 makes two");
+  c = config();
   c.set("training.sequence_parallel", "true");
   EXPECT_EQ(refusal(c, {.mesh = "pp=2", .ranks = 2}),
             "[mesh] --sequence-parallel: there are no ranks along tp; --mesh tp=2 makes two");

@@ -62,16 +62,19 @@ struct Layers {
 
 class PipelineTest : public distributed::test::ValuesTest {
  protected:
-  std::vector<Pipeline::Step> run(PipelineSchedule schedule, int stages, int64_t chunks) {
+  std::vector<Pipeline::Step> run(PipelineSchedule schedule, int stages, int64_t chunks, bool recompute = false) {
     const Layers layers(stages * chunks, dtype(), device());
     std::vector<Pipeline::Step> steps(static_cast<size_t>(stages));
     distributed::test::all_ranks(stages, [&](World& world) {
       std::vector<PipelineChunk> own;
       for (int64_t c = 0; c < chunks; ++c) own.push_back(layers.chunk(c * stages + world.rank()));
-      Pipeline pipeline(
-          world.all(),
-          {.schedule = schedule, .microbatches = microbatches, .activations = {rows, width}, .dtype = dtype()}, own,
-          device());
+      Pipeline pipeline(world.all(),
+                        {.schedule = schedule,
+                         .microbatches = microbatches,
+                         .activations = {rows, width},
+                         .dtype = dtype(),
+                         .recompute = recompute},
+                        own, device());
       (void)pipeline.run();  // a second step is the same
       steps[static_cast<size_t>(world.rank())] = pipeline.run();
     });
@@ -110,7 +113,7 @@ TEST_P(PipelineTest, EverySchedulesGradientsAreThoseOfTheWhole) {
     if (stages != 2 && GetParam() != "reference:0") continue;
     for (const auto schedule :
          {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward, PipelineSchedule::zero_bubble})
-      (void)run(schedule, stages, 1);
+      for (const bool recompute : {false, true}) (void)run(schedule, stages, 1, recompute);
     (void)run(PipelineSchedule::interleaved, stages, 2);
   }
 }
@@ -130,8 +133,8 @@ TEST_P(PipelineTest, StagesKeepWhatTheScheduleSays) {
 
 // What lies within a chunk has a value afterwards where it was kept: then the backward passes had no need to compute it
 // again. Of the second step, since the first one finds out what that is.
-TEST_P(PipelineTest, ZeroBubbleKeepsWhatBackwardPassesRead) {
-  for (const auto schedule : {PipelineSchedule::one_forward_one_backward, PipelineSchedule::zero_bubble}) {
+TEST_P(PipelineTest, StagesKeepWhatBackwardPassesRead) {
+  const auto each = [&](PipelineSchedule schedule, bool recompute) {
     const Layers layers(2, dtype(), device());
     std::vector<std::vector<NodePtr>> within(2);
     distributed::test::all_ranks(2, [&](World& world) {
@@ -143,19 +146,26 @@ TEST_P(PipelineTest, ZeroBubbleKeepsWhatBackwardPassesRead) {
         const Tensor y = matmul(hidden, layers.weights[i]);
         return i == 0 ? y : mean(square(y - layers.targets[static_cast<size_t>(m)]));
       };
-      Pipeline pipeline(
-          world.all(),
-          {.schedule = schedule, .microbatches = microbatches, .activations = {rows, width}, .dtype = dtype()},
-          {{.forward = forward, .parameters = {layers.weights[i], layers.shifts[i]}}}, device());
+      Pipeline pipeline(world.all(),
+                        {.schedule = schedule,
+                         .microbatches = microbatches,
+                         .activations = {rows, width},
+                         .dtype = dtype(),
+                         .recompute = recompute},
+                        {{.forward = forward, .parameters = {layers.weights[i], layers.shifts[i]}}}, device());
       (void)pipeline.run();
       within[i].clear();
       (void)pipeline.run();
     });
-    const bool keeps = schedule == PipelineSchedule::zero_bubble;
     for (const std::vector<NodePtr>& nodes : within) {
       EXPECT_EQ(nodes.size(), static_cast<size_t>(microbatches));
-      for (const NodePtr& node : nodes) EXPECT_EQ(node->has_value(), keeps);
+      for (const NodePtr& node : nodes) EXPECT_EQ(node->has_value(), !recompute);
     }
+  };
+  for (const auto schedule :
+       {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward, PipelineSchedule::zero_bubble}) {
+    each(schedule, false);
+    each(schedule, true);
   }
 }
 

@@ -40,7 +40,7 @@ void check_sizes(const Config& c, const Replicas& replicas, const nn::GptOptions
                                    positions * tensor, positions > 1 ? " and cp" : "", model.context));
   }
   check_experts(c, replicas, model.experts);
-  (void)stages_of(c, replicas.along("pp"), model.layers);
+  (void)stages_of(c, replicas.along("pp"), model);
 }
 
 // What is about whole parameters, or about lists that ranks along dp alone have.
@@ -78,6 +78,8 @@ void check_axis_options(const Config& c, const Replicas* replicas) {
   if (c.training.microbatches > 0)
     throw ValueError(
         fmt::format("[mesh] --microbatches {}: there are no stages; --mesh pp=2 makes two", c.training.microbatches));
+  if (c.training.recompute_stages && given("training.recompute_stages"))
+    throw ValueError("[mesh] --recompute-stages: there are no stages; --mesh pp=2 makes two");
   if (given("training.pipeline"))
     throw ValueError(
         fmt::format("[mesh] --pipeline {}: there are no stages; --mesh pp=2 makes two", c.training.pipeline));
