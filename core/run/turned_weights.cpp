@@ -16,7 +16,7 @@ namespace {
 // Fewer rows read the matrix as it lies, by dot products, and more turn panels of it for many rows each
 // (core/tiles/matmul_cpu_tiles.cpp). A small matrix costs a launch more than it saves; a large one is read from memory,
 // where the second copy of it is what counts.
-constexpr int64_t least_batch = 24, most_batch = 95, least_weight_side = 64, most_weight_elements = 128 * 1024;
+constexpr int64_t fewest_rows = 24, rows_limit = 95, shortest_side = 64, largest_matrix = 128 * 1024;
 
 class Turner {
  public:
@@ -27,8 +27,7 @@ class Turner {
     if (product.op != &ops::matmul_op || product.shape.rank() != 2 || dimension_varies(product, 0)) return -1;
     const int64_t rows = product.shape[0], columns = product.shape[1];
     const int factor = product.inputs[1];
-    if (rows < least_batch || rows > most_batch || columns < least_weight_side || !is_turned_weight(at(factor)))
-      return -1;
+    if (rows < fewest_rows || rows > rows_limit || columns < shortest_side || !is_turned_weight(at(factor))) return -1;
     return factor;
   }
 
@@ -63,7 +62,7 @@ class Turner {
     if (weight.leaf < 0 || weight.dtype != DType::f32) return false;
     const LeafInfo& leaf = graph_.leaves[static_cast<size_t>(weight.leaf)];
     if (leaf.slot < 0 || leaf.view.strides[1] != 1 || is_overwritten(leaf.slot)) return false;
-    return std::min(node.shape[0], node.shape[1]) >= least_weight_side && node.shape.numel() <= most_weight_elements;
+    return std::min(node.shape[0], node.shape[1]) >= shortest_side && node.shape.numel() <= largest_matrix;
   }
 
   bool is_overwritten(int slot) const {
