@@ -1,7 +1,7 @@
 // FactorLists: thin factors of matrices as they travel between ranks, rounded.
 //
 // Purpose: PowerSGD's factors (low_rank.cpp), as bf16, whose sum is one all-reduce, or in 8 bits with a scale for each
-// column, which every rank gets of every other: with up to 3 others fewer bytes than bf16's sum. Invariants: all ranks
+// column, which every rank gets of every other: with 1 or 2 others fewer bytes than bf16's sum. Invariants: all ranks
 // take the same sums. Errors: none of its own. Thread safety: recording is per thread.
 #pragma once
 
