@@ -21,7 +21,7 @@ namespace heddle::opencl {
   F(CreateProgramWithBinary) F(BuildProgram) F(GetProgramInfo) F(GetProgramBuildInfo) F(ReleaseProgram) \
   F(CreateKernel) F(ReleaseKernel) F(SetKernelArg) F(GetKernelInfo) F(GetKernelWorkGroupInfo) F(EnqueueNDRangeKernel) \
   F(EnqueueReadBuffer) F(EnqueueWriteBuffer) F(EnqueueCopyBuffer) F(EnqueueFillBuffer) F(EnqueueMarkerWithWaitList) \
-  F(EnqueueNativeKernel) F(EnqueueMapBuffer) F(EnqueueUnmapMemObject) F(RetainEvent) F(WaitForEvents) F(GetEventInfo) F(GetEventProfilingInfo) F(ReleaseEvent) \
+  F(EnqueueMapBuffer) F(EnqueueUnmapMemObject) F(RetainEvent) F(WaitForEvents) F(GetEventInfo) F(GetEventProfilingInfo) F(ReleaseEvent) \
   F(Flush) F(Finish)
 // clang-format on
 

@@ -17,7 +17,6 @@
 #include "heddle/backend_opencl/program.h"
 #include "heddle/core/base/fifo.h"
 #include "heddle/core/contract/driver_programs.h"
-#include "heddle/core/contract/host_calls.h"
 #include "heddle/core/contract/host_memory.h"
 #include "heddle/core/contract/loading_device.h"
 #include "heddle/core/contract/slices.h"
@@ -27,11 +26,7 @@
 
 namespace heddle::opencl {
 
-class OpenClDevice final : public LoadingDevice,
-                           public DriverPrograms,
-                           public ConstantMemory,
-                           public HostMemory,
-                           public HostCalls {
+class OpenClDevice final : public LoadingDevice, public DriverPrograms, public ConstantMemory, public HostMemory {
  public:
   explicit OpenClDevice(const Found& found);
   ~OpenClDevice() override;
@@ -59,8 +54,6 @@ class OpenClDevice final : public LoadingDevice,
   void* host_address(BufferId buffer) override;
   uint64_t adopted_unit(HostUse use) const override;
   BufferId adopt(void* memory, uint64_t bytes, HostUse use) override;
-  bool takes_calls() const override;
-  Ticket enqueue_call(Callable<void()> call) override;
 
  private:
   struct Buffer {

@@ -46,8 +46,8 @@ nn::CutPlace together(const nn::CutPlace& outer, const nn::CutPlace& inner) {
 
 // Looks without a pause while it may be a matter of microseconds; then others may have the processor, and at last
 // pauses are a part of what was waited.
-void pause(double waited, double spinning) {
-  constexpr double yielding = 1e-3, part = 1.0 / 8, longest = 500e-6;
+void pause(double waited) {
+  constexpr double spinning = 20e-6, yielding = 1e-3, part = 1.0 / 8, longest = 500e-6;
   if (waited < spinning) return;
   if (waited < yielding) return std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::duration<double>(std::min(waited * part, longest)));
@@ -102,41 +102,33 @@ data::BatchPart Replicas::part_of(int64_t batch) const {
 
 distributed::Group Replicas::group(const std::string& name) { return world_.group(name, {all_.ranks()}); }
 
-// While it lives somebody waits.
-class Replicas::Waiting {
- public:
-  Waiting(Replicas& replicas, Meanwhile meanwhile) : replicas_(replicas), meanwhile_(meanwhile) { ++replicas_.waits_; }
-  ~Waiting() {
-    --replicas_.waits_;
-    if (meanwhile_ == Meanwhile::nothing) replicas_.waited_ += seconds();
-  }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-  double seconds() const { return seconds_since(start_); }
-
- private:
-  Replicas& replicas_;
-  Meanwhile meanwhile_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 void Replicas::wait(const distributed::Ticket& ticket) {
-  const Waiting waiting(*this, Meanwhile::nothing);
-  ticket.wait();
+  waiting_ = true;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    ticket.wait();
+  } catch (...) {
+    waiting_ = false;
+    throw;
+  }
+  waiting_ = false;
+  waited_ += seconds_since(start);
 }
 
-void Replicas::wait_until(const Callable<bool()>& there, const char* name, const Callable<std::string()>& missing,
-                          Meanwhile meanwhile) {
-  const Waiting waiting(*this, meanwhile);
-  // Who has work on its device would have to wait for a slice of it once it let go of the processor.
-  const double spinning = meanwhile == Meanwhile::work ? 200e-6 : 20e-6;
+void Replicas::wait_until(const Callable<bool()>& there, const char* name, const Callable<std::string()>& missing) {
+  const auto start = std::chrono::steady_clock::now();
+  waiting_ = true;
   while (!there()) {
-    const double waited = waiting.seconds();
-    if (waited > world_.limit_seconds())
+    const double waited = seconds_since(start);
+    if (waited > world_.limit_seconds()) {
+      waiting_ = false;
       throw distributed::CommunicationTimeout(
           fmt::format("[{}] rank {} waited {:g} s for {}", name, rank(), world_.limit_seconds(), missing()));
-    pause(waited, spinning);
+    }
+    pause(waited);
   }
+  waiting_ = false;
+  waited_ += seconds_since(start);
 }
 
 distributed::Ticket Replicas::begin_sum(std::span<float> values) {

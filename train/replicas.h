@@ -4,7 +4,7 @@
 // Purpose: what the trainer asks of the other ranks: sums, and decisions that all must take alike. Invariants: all
 // ranks make the same calls in the same order, and get the same bits. Errors: ValueError for a mesh that is not made of
 // the ranks that there are, or that has another axis than dp, fsdp, tp, pp, cp and ep; those of distributed/errors.h.
-// Thread safety: none, but waiting() and wait_until().
+// Thread safety: none, but waiting().
 #pragma once
 
 #include <atomic>
@@ -69,11 +69,8 @@ class Replicas {
   distributed::Ticket begin_sum(std::span<float> values);
   void wait(const distributed::Ticket& ticket);
   // Until `there` says so of what another rank does where this one sees it without messages (train/neighbour_lists.h).
-  // CommunicationTimeout past the world's limit: "[NAME] rank 0 waited 60 s for MISSING". Waits of a rank that works on
-  // meanwhile are none of waited_seconds().
-  enum class Meanwhile : uint8_t { nothing, work };
-  void wait_until(const Callable<bool()>& there, const char* name, const Callable<std::string()>& missing,
-                  Meanwhile meanwhile = Meanwhile::nothing);
+  // CommunicationTimeout past the world's limit: "[NAME] rank 0 waited 60 s for MISSING".
+  void wait_until(const Callable<bool()>& there, const char* name, const Callable<std::string()>& missing);
   // Ranks along fsdp own all elements of the model together, and those along dp own the same ones; without fsdp all
   // ranks do.
   bool shares_states() const;                   // whether there is such an axis
@@ -119,13 +116,12 @@ class Replicas {
   // By this rank since its world began, with what others took out of memory that they share with it.
   uint64_t bytes_sent() const { return world_.bytes_sent() + bytes_shared_; }
   void note_shared(uint64_t bytes) { bytes_shared_ += bytes; }
-  // For the others, since the world began.
-  double waited_seconds() const { return waited_.load(std::memory_order_relaxed); }
+  // For the others, since the world began, by the thread that trains.
+  double waited_seconds() const { return waited_; }
   // For the others: no fault of this rank's device.
-  bool waiting() const { return waits_.load(std::memory_order_relaxed) > 0; }
+  bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
  private:
-  class Waiting;
   template <class Bytes>
   Bytes bytes_of_rank(int source, Bytes mine);
   std::vector<int> different(const std::string& mine);
@@ -136,9 +132,9 @@ class Replicas {
   std::optional<distributed::Group> copies_;  // of this rank's elements; none: nobody else has them
   bool mixed_ = false;
   std::vector<int64_t> shares_;  // by rank; empty: equal ones
-  std::atomic<double> waited_{0};
+  double waited_ = 0;
   uint64_t bytes_shared_ = 0;
-  std::atomic<int> waits_{0};  // under way
+  std::atomic<bool> waiting_{false};
 };
 
 // SHA-256 of a model's parameters in their order, as stored. Waits for the device.

@@ -49,7 +49,7 @@ class SharedGradients {
   // 0 are wanted early.
   void add(size_t lot, size_t count);
   // Null: lists are summed by messages.
-  NeighbourLists* neighbours() const { return neighbours_.get(); }
+  NeighbourLists* neighbours() { return neighbours_.get(); }
   // None before the first pack(), and of neighbours.
   const std::vector<Tensor>& lists() const { return lots_.front(); }
   // So many numbers of a list are gradients; they come first.

@@ -1,5 +1,6 @@
 #include "heddle/train/shared_step.h"
 
+#include <array>
 #include <utility>
 
 #include "heddle/core/compile/compile.h"
@@ -45,20 +46,12 @@ Wishes SharedStep::submit(const std::vector<Tensor>& part, int64_t keeping, cons
     ready_.assign(ready_.size(), std::nullopt);
     take_part(examples, number++);
     if (!last) return;
-    NeighbourLists* const lists = shared_.neighbours();
-    if (lists != nullptr && lists->in_queue()) lists->meet(lot_, mine);
     if (meanwhile) meanwhile();
-    if (lists == nullptr)
-      all = exchange(mine);
-    else if (!lists->in_queue())
-      lists->meet(lot_, mine);
+    all = shared_.neighbours() != nullptr ? meet(mine) : exchange(mine);
   });
   compiled_update_(keeping, lot_);
   eval_pending();
-  if (NeighbourLists* const lists = shared_.neighbours()) {
-    all = lists->agreed();
-    lot_ = (lot_ + 1) % NeighbourLists::lots;
-  }
+  if (shared_.neighbours() != nullptr) lot_ = (lot_ + 1) % NeighbourLists::lots;
   if (replicas_.mixed()) follow_first();
   return all;
 }
@@ -121,8 +114,18 @@ Wishes SharedStep::exchange(const Wishes& mine) {
   return all;
 }
 
-void SharedStep::check() const {
-  if (const NeighbourLists* const lists = shared_.neighbours()) lists->check();
+// The update reads both lists; wishes are the host's to add.
+Wishes SharedStep::meet(const Wishes& mine) {
+  NeighbourLists& lists = *shared_.neighbours();
+  device_.event().wait();
+  mine.write(lists.values(lot_, replicas_.rank()).last(SharedGradients::spare));
+  lists.meet(lot_);
+  std::array<float, SharedGradients::spare> sums{};
+  for (int rank = 0; rank < replicas_.size(); ++rank) {
+    const std::span<const float> wishes = lists.values(lot_, rank).last(SharedGradients::spare);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += wishes[i];
+  }
+  return Wishes::read(sums);
 }
 
 void SharedStep::follow_first() {

@@ -2,8 +2,7 @@
 //
 // Purpose: two compiled functions with the ranks' exchange between them. The first gives lists of gradients
 // (shared_gradients.h), each sent to the others while the backward pass goes on with the next; the second updates when
-// all have come back. Two ranks of one host sum nothing: the update of each reads the other's list where it lies, and
-// may be submitted before the other has written it (neighbour_lists.h).
+// all have come back. Two ranks of one host sum nothing: the update of each reads the other's list where it lies.
 // Invariants: all ranks take the same updates; sums are the same bits in every run. Errors: those
 // of what is recorded, of the device, and of distributed/errors.h. Thread safety: none.
 #pragma once
@@ -44,8 +43,6 @@ class SharedStep {
   // device has its work.
   Wishes submit(const std::vector<Tensor>& part, int64_t keeping, const Wishes& mine,
                 const Callable<void()>& meanwhile);
-  // Behind what was submitted, which the device has finished: throws where a rank did not come to it.
-  void check() const;
   // Parameters and floating buffers become the first rank's.
   void follow_first();
 
@@ -56,6 +53,7 @@ class SharedStep {
   Event end_of_lists();
   void take_part(const std::vector<Tensor>& examples, size_t part);
   Wishes exchange(const Wishes& mine);
+  Wishes meet(const Wishes& mine);
   Tensor known_norm();
   float norm_of(const std::vector<std::span<float>>& lists) const;
   void record_part(const std::vector<Tensor>& part, size_t lot);

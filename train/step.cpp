@@ -218,7 +218,6 @@ void TrainingStep::keep(Tensor& list, const Tensor& value) {
 
 TrainingStep::Results TrainingStep::take() {
   device_.synchronize();
-  if (shared_) shared_->check();
   Results results{first_of(losses_, open_), clips_ ? first_of(norms_, open_) : std::vector<float>{}, {}, {}, {}};
   for (size_t i = 0; i < figures_.size(); ++i)
     results.figures.emplace_back(figure_names_[i], first_of(figures_[i], open_));

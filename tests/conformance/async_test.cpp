@@ -2,19 +2,14 @@
 // recordings cut into slices.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
-#include <utility>
 
 #include "heddle/core/base/error.h"
-#include "heddle/core/compile/compile.h"
 #include "heddle/core/contract/device.h"
 #include "heddle/core/contract/kernel_source.h"
-#include "heddle/core/device/adopted.h"
 #include "heddle/core/device/context.h"
-#include "heddle/core/device/host_calls.h"
 #include "heddle/core/device/storage.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/future.h"
@@ -55,34 +50,6 @@ TEST_P(Async, EvaluationReturnsBeforeTheWorkIsDone) {
   EXPECT_TRUE(event.done());
   EXPECT_EQ(result.item(), 7.0);
   EXPECT_TRUE(Event().done());
-}
-
-// What is before a call has finished in it, what is behind it sees what it wrote, and nobody waits meanwhile.
-TEST_P(Async, CallsOfTheHostsFunctionsAreMadeInTheQueue) {
-  if (!takes_host_calls(dev())) {
-    EXPECT_ANY_THROW(enqueue_host_call(dev(), [] {}));
-    GTEST_SKIP() << "its queue takes none";
-  }
-  EXPECT_EQ(long_work().item(), 7.0);  // compiles
-  alignas(64) std::array<float, 16> memory{};
-  Adopted adopted = adopt_memory(dev(), memory.data(), sizeof memory, HostUse::write, [] {});
-  ASSERT_NE(adopted.storage, nullptr);
-  Tensor list(make_leaf(std::move(adopted.storage), View::dense(Shape{16}), DType::f32));
-  const auto write = compile([&](const Tensor& x) { list.assign(full(Shape{16}, 1.0, DType::f32, &dev()) * x); });
-  const auto twice = compile([&] { return list * 2.0; });
-  for (int round = 1; round <= 3; ++round) {
-    float seen = 0;
-    const Tensor work = long_work() + static_cast<double>(round);
-    write(work);
-    eval_pending();
-    const Event made = enqueue_host_call(dev(), [&] { seen = std::exchange(memory[3], 100.0f); });
-    EXPECT_TRUE(round > 1 || !made.done());
-    const Tensor doubled = twice();
-    eval_pending();
-    EXPECT_EQ(doubled.to_vector<float>()[3], 200.0f);
-    EXPECT_TRUE(made.done());
-    EXPECT_EQ(seen, 7.0f + static_cast<float>(round));
-  }
 }
 
 TEST_P(Async, AReadUnderWayHoldsNobodyUp) {

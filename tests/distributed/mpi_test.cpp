@@ -62,14 +62,6 @@ TEST_F(Mpi, ProgramsOfRanks) {
   }
 }
 
-// In the device's queue where there is OpenCL on the host's processor.
-TEST_F(Mpi, ListsThatBothRanksSee) {
-  const Finished run = ranks(2, "lists");
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_EQ(run.out.rfind("ok ", 0), 0u) << run.out;
-  if (run.out == "ok without\n") GTEST_SKIP() << "there is no OpenCL device that makes calls of the host's";
-}
-
 TEST_F(Mpi, RanksThatDisagreeAreNamed) {
   const Finished run = ranks(2, "mismatch");
   EXPECT_NE(run.exit_code, 0);

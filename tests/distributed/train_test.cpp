@@ -335,21 +335,6 @@ TEST_F(LaunchedTraining, DevicesOfTwoKindsTrainTogether) {
   for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(shared[i] / alone[i], 1, 1e-4) << i;
 }
 
-// In windows of updates that the host is far ahead in, and by messages.
-TEST_F(LaunchedTraining, SharedListsGiveTheBitsOfMessages) {
-  std::vector<std::string> sums;
-  for (const char* shared : {"1", "0"}) {
-    Words command = training(shared, {"--steps", "60"});
-    *(std::find(command.begin(), command.end(), "--device") + 1) = "opencl:0";
-    const Finished run = launch(2, command, {}, {.environment = {{"HEDDLE_SHARED_LISTS", shared}}});
-    if (run.exit_code == 2) GTEST_SKIP() << run.err;  // there is no OpenCL here
-    const std::vector<Json> done = events(run, "done");
-    ASSERT_EQ(done.size(), 1u);
-    sums.push_back(done[0]["parameters_sha256"]);
-  }
-  EXPECT_EQ(sums[0], sums[1]);
-}
-
 // Heads on two ranks, then blocks, then one process: one run.
 TEST_F(LaunchedTraining, RanksHavePartsOfAModel) {
   std::ofstream(folder / "text.txt") << repeated(4000);

@@ -1,8 +1,7 @@
-// A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks
-// collectives|program|lists|mismatch|silent|twice`, for tools/disagree_check.sh: `heddle_mpi_ranks
-// shape|dtype|order|skipped|uneven|loop|stopped LIMIT_S`, and for tools/calls_check.sh: `heddle_mpi_ranks calls LIMIT_S
-// ELEMENTS`. Rank 0 prints a line that begins with "ok", others theirs behind their number; 3 is the exit code after a
-// failure.
+// A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks collectives|program|mismatch|silent|twice`,
+// for tools/disagree_check.sh: `heddle_mpi_ranks shape|dtype|order|skipped|uneven|loop|stopped LIMIT_S`, and for
+// tools/calls_check.sh: `heddle_mpi_ranks calls LIMIT_S ELEMENTS`. Rank 0 prints a line that begins with "ok", others
+// theirs behind their number; 3 is the exit code after a failure.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -19,16 +18,12 @@
 #include "heddle/core/base/hash.h"
 #include "heddle/core/base/median.h"
 #include "heddle/core/base/seconds_since.h"
-#include "heddle/core/compile/compile.h"
 #include "heddle/core/device/context.h"
-#include "heddle/core/device/registry.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/distributed/collectives.h"
 #include "heddle/distributed/errors.h"
 #include "heddle/distributed/open_world.h"
 #include "heddle/distributed/shard_map.h"
-#include "heddle/train/neighbour_lists.h"
-#include "heddle/train/replicas.h"
 
 namespace {
 
@@ -121,40 +116,6 @@ void calls(World& world, int64_t elements) {
   if (world.rank() == 0) std::printf("ok %.2f us\n", median(took));
 }
 
-// Lists in memory that both ranks see, which no caller waits for: 40 rounds, in which one or the other is late.
-void lists(World& world) {
-  constexpr int64_t size = 70'001;
-  const int me = world.rank();
-  const auto without = [&] {
-    if (me == 0) std::printf("ok without\n");
-  };
-  const std::vector<DeviceInfo> devices = Registry::instance().devices();
-  const auto is_there = [](const DeviceInfo& d) { return d.id == "opencl:0" && d.available; };
-  if (std::ranges::none_of(devices, is_there)) return without();
-  DeviceContext& where = device("opencl:0");
-  train::Replicas replicas(world);
-  const auto shared = train::NeighbourLists::open(replicas, where, size);
-  if (!shared || !shared->in_queue()) return without();
-  const auto write = compile([&](const Tensor& values, size_t lot) { shared->list(lot, me).assign(values * 2); });
-  const auto add = compile([&](size_t lot) { return shared->list(lot, 0) + shared->list(lot, 1); });
-  std::vector<Tensor> sums;
-  for (int round = 0; round < 40; ++round) {
-    if (round % 7 == 3 * me) std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    const size_t lot = static_cast<size_t>(round) % train::NeighbourLists::lots;
-    write(full(Shape{size}, round + 100 * me, DType::f32, &where), lot);
-    shared->meet(lot, {.stop = round == 5 + me});
-    sums.push_back(add(lot));
-    eval_pending();
-    expect(shared->agreed().stop == (round == 5 || round == 6), "wishes");
-  }
-  for (int round = 0; round < 40; ++round) {
-    const auto sum = static_cast<float>(4 * round + 200);
-    expect(sums[static_cast<size_t>(round)].to_vector<float>() == std::vector<float>(size, sum), "sum of lists");
-  }
-  shared->check();
-  if (me == 0) std::printf("ok in the queue\n");
-}
-
 void mismatch(World& world) {
   float values[8] = {};
   const int64_t elements = world.rank() == 1 ? 8 : 4;
@@ -202,7 +163,6 @@ int run(const std::string& what, double limit, int64_t elements) {
   std::unique_ptr<World> world = open_world({.limit_seconds = hangs ? 1.0 : limit});
   if (what == "collectives") collectives(*world);
   if (what == "program") program(*world);
-  if (what == "lists") lists(*world);
   if (what == "calls") calls(*world, elements);
   if (what == "mismatch") mismatch(*world);
   if (hangs) silent(*world);
