@@ -117,6 +117,9 @@ class Emitter final : public IndexPrinter {
     int64_t step = 1, start = 0, extent = 1;
   };
   void run_in_steps(int variable, Steps steps) { steps_[variable] = steps; }
+  // Whether the index is that of a dimension of `size` which runs stretch by stretch, over all of it: then all
+  // stretches together read what one loop does, by which kernels were put in order.
+  bool runs_over(const Index& index, int64_t size) const;
   // Small factors of that variable, and small distances from one address to another, are text: a compiler that
   // vectorises must know them.
   void tell_factors(int variable) { told_ = variable; }

@@ -51,7 +51,7 @@ std::string Emitter::compute_concat(int id, const std::vector<Index>& index) {
   const IrNode& node = graph().nodes[id];
   const int axis = axis_of(node.attrs);
   int64_t start = 0;
-  if (const auto range = values_of(index[axis])) {
+  if (const auto range = values_of(index[axis]); range && runs_over(index[axis], node.shape[axis])) {
     for (const int input : node.inputs) {
       const Shape& part = graph().nodes[input].shape;
       const int64_t end = start + part[axis];

@@ -50,6 +50,14 @@ std::optional<std::pair<int64_t, int64_t>> Emitter::values_of(const Index& index
   return range;
 }
 
+bool Emitter::runs_over(const Index& index, int64_t size) const {
+  if (!index.affine() || index.terms.size() != 1) return false;
+  const auto [variable, coefficient] = index.terms.front();
+  const auto placed = steps_.find(variable);
+  return placed != steps_.end() && placed->second.step == 1 && coefficient == 1 &&
+         index.constant == placed->second.start && group_.domain[variable] == size;
+}
+
 Index Emitter::in_steps(const Index& index) const {
   Index out = index;
   for (const auto& [variable, steps] : steps_) {
