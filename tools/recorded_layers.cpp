@@ -120,7 +120,7 @@ RecordedLayers record_layers(const std::string& text) {
   }
   made.layers.blocks = Recorder(summary, made.batch, gpt != nullptr).take();
   made.layers.state_bytes = moments * 4;
-  made.layers.stages_recompute = made.layers.as_trained = true;
+  made.layers.as_trained = true;
   made.layers.shared_values = floating_elements(step.model->named_buffers()) + values_besides;
   return made;
 }

@@ -51,7 +51,8 @@ struct StepLayers {
   DType dtype = DType::f32;                                        // of products
   int64_t heads = 0, key_heads = 0, vocabulary = 0, sequence = 0;  // 0: no transformer, so no tp or cp
   bool splits_rows_between = false;  // sequence parallelism: what tp does not split is split by positions
-  // Stages keep inputs of blocks and compute the blocks again, but of zb1p, as training does (train/pipeline.h).
+  // Stages keep inputs of blocks and compute the blocks again, but of zb1p; training does on request alone
+  // (PipelineOptions::recompute, train/pipeline.h).
   bool stages_recompute = false;
   // What training does today: gradients of parts of a model, as those under zero1, are sent when the backward pass is
   // over (train/model_parallel/mesh_step.h, train/sharded_step.h); zero2 and zero3 go by buckets of parameters.
