@@ -185,7 +185,6 @@ finetune() {
 
 # Losses of 60 updates of char-gpt by ranks that each have an API of their own, beside one process on cuda:0.
 ranks() {
-  local file
   train() {  # train NAME OPTIONS OF LAUNCH... -- OPTIONS OF TRAIN...
     local name=$1 words=()
     shift

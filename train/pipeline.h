@@ -8,14 +8,13 @@
 // Purpose: each rank computes its chunks of layers, forward and backward, in the order that the schedule gives it
 // (distributed/forecast/pipeline_order.h), and sends what the neighbouring chunks need: activations to the next,
 // gradients of them to the one before. Gradients are means over the microbatches, as for the whole batch where its loss
-// is a mean and microbatches are equally large. A forward pass keeps what backward
-// passes read of it, which the first microbatch finds out, so that nothing is computed twice; with `recompute` a stage
-// keeps inputs and outputs of the microbatches that are under way, and a backward pass computes the rest again. zb1p
-// asks for the gradient of the input first, sends it, and for those of the parameters later (Qi et al. 2023, "Zero
-// Bubble Pipeline Parallelism"); its first backward pass keeps what the second reads of that (autograd/residuals.h).
-// Invariants:
-// all ranks call run() together; results are the same bits each time. Errors: ValueError for chunks that do not fit the
-// schedule; ShapeError, DTypeError for activations of another form; those of distributed/errors.h. Thread safety: none.
+// is a mean and microbatches are equally large. A forward pass keeps what backward passes read of it, which the first
+// microbatch finds out, so that nothing is computed twice; with `recompute` a stage keeps inputs and outputs of the
+// microbatches that are under way, and a backward pass computes the rest again. zb1p asks for the gradient of the input
+// first, sends it, and for those of the parameters later (Qi et al. 2023, "Zero Bubble Pipeline Parallelism"); its
+// first backward pass keeps what the second reads of that (autograd/residuals.h). Invariants: all ranks call run()
+// together; results are the same bits each time. Errors: ValueError for chunks that do not fit the schedule;
+// ShapeError, DTypeError for activations of another form; those of distributed/errors.h. Thread safety: none.
 #pragma once
 
 #include <chrono>
@@ -41,7 +40,7 @@ struct PipelineOptions {
   int64_t microbatches = 1;
   Shape activations;  // of a microbatch, between chunks
   DType dtype = DType::f32;
-  bool recompute = false;
+  bool recompute = false;  // what lies between a chunk's input and output, in its backward pass
 };
 
 // Layers that follow each other. Chunk c of stage s is the one of place c * stages + s.

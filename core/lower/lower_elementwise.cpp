@@ -51,8 +51,6 @@ void open_units(Emitter& e, const RowUnits& u) {
 
 namespace {
 
-constexpr int64_t line = streamed_line;
-
 // The loads whose index the position alone says; none where they are too many for registers.
 std::vector<LoadSite> loads_ahead(const Emitter& e) {
   std::vector<LoadSite> found = e.distinct_loads([](const LoadSite& load) {
@@ -233,12 +231,13 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   const RowUnits units =
       row_units(extent(axes), inner.size, e.joined() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256));
   // Whole lines: of rows that begin with one, and of others that are long.
-  const bool aligned_rows = std::all_of(edges.begin(), edges.end(), [](int64_t edge) { return edge % line == 0; });
+  const bool aligned_rows =
+      std::all_of(edges.begin(), edges.end(), [](int64_t edge) { return edge % streamed_line == 0; });
   int64_t shortest = inner.size;
   for (size_t p = 0; p + 1 < edges.size(); ++p) shortest = std::min(shortest, edges[p + 1] - edges[p]);
   // Elements at a time. What is left over at the ends of other rows goes through the caches.
-  const int64_t streamed = aligned_rows ? std::min<int64_t>(shortest, 256) : line;
-  const bool stream = tunables["STREAM"] != 0 && shortest >= (aligned_rows ? line : 512) && !e.joined();
+  const int64_t streamed = aligned_rows ? std::min<int64_t>(shortest, 256) : streamed_line;
+  const bool stream = tunables["STREAM"] != 0 && shortest >= (aligned_rows ? streamed_line : 512) && !e.joined();
   if (tells_factors(e, inner)) e.tell_factors(inner.variable);
   const int64_t ahead = axes.empty() ? 0 : picked_ahead(e, in, inner);
   open_units(e, units);

@@ -3,15 +3,10 @@
 #include <vector>
 
 #include "heddle/core/ir/dynamic_sizes.h"
-#include "heddle/core/op/attrs.h"
-#include "heddle/core/op/primitives.h"
+#include "heddle/core/run/turned_factors.h"
 
 namespace heddle {
 namespace {
-
-// More rows turn the matrix once for many of them, and copy panels of it anyway (core/tiles/matmul_tiles.cpp); a small
-// matrix costs a launch more than it saves.
-constexpr int64_t most_rows = 95, least_side = 64;
 
 // A leaf's readers, as far as the question goes.
 struct Uses {
@@ -19,13 +14,9 @@ struct Uses {
   bool other = false;
 };
 
-bool is_transpose(const IrNode& node) {
-  return node.op == &ops::permute_op && node.shape.rank() == 2 && order_of(node.attrs)[0] == 1;
-}
-
 bool has_few_rows(const IrNode& product) {
   const int rank = product.shape.rank();
-  return rank == 2 && product.shape[0] <= most_rows && product.shape[1] >= least_side;
+  return rank == 2 && product.shape[0] <= most_rows_of_turned && product.shape[1] >= least_side_of_turned;
 }
 
 // By vertex. What a transpose is read as counts for what it transposes.
@@ -60,7 +51,7 @@ std::set<int> turn_factors(Graph& body, int first) {
     const IrNode& node = body.nodes[i];
     if (node.leaf < 0 || node.shape.rank() != 2 || !uses[i].turned || uses[i].other) continue;
     LeafInfo& leaf = body.leaves[static_cast<size_t>(node.leaf)];
-    const bool large = node.shape[0] >= least_side && node.shape[1] >= least_side;
+    const bool large = node.shape[0] >= least_side_of_turned && node.shape[1] >= least_side_of_turned;
     if (leaf.slot < first || !leaf.view.is_dense() || !large) continue;
     if (dimension_varies(node, 0) || dimension_varies(node, 1)) continue;
     leaf.view.strides[0] = 1;

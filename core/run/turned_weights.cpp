@@ -7,16 +7,14 @@
 
 #include "heddle/core/ir/dynamic_sizes.h"
 #include "heddle/core/ir/groups.h"
-#include "heddle/core/op/attrs.h"
-#include "heddle/core/op/primitives.h"
+#include "heddle/core/run/turned_factors.h"
 
 namespace heddle {
 namespace {
 
-// Fewer rows read the matrix as it lies, by dot products, and more turn panels of it for many rows each
-// (core/tiles/matmul_cpu_tiles.cpp). A small matrix costs a launch more than it saves; a large one is read from memory,
-// where the second copy of it is what counts.
-constexpr int64_t fewest_rows = 24, rows_limit = 95, shortest_side = 64, largest_matrix = 128 * 1024;
+// Fewer rows read the matrix as it lies, by dot products; a large matrix is read from memory, where the second copy of
+// it is what counts.
+constexpr int64_t fewest_rows = 24, largest_matrix = 128 * 1024;
 
 class Turner {
  public:
@@ -27,8 +25,8 @@ class Turner {
     if (product.op != &ops::matmul_op || product.shape.rank() != 2 || dimension_varies(product, 0)) return -1;
     const int64_t rows = product.shape[0], columns = product.shape[1];
     const int factor = product.inputs[1];
-    if (rows < fewest_rows || rows > rows_limit || columns < shortest_side || !is_turned_weight(at(factor))) return -1;
-    return factor;
+    const bool fits = rows >= fewest_rows && rows <= most_rows_of_turned && columns >= least_side_of_turned;
+    return fits && is_turned_weight(at(factor)) ? factor : -1;
   }
 
   Graph run() {
@@ -57,12 +55,12 @@ class Turner {
   const IrNode& at(int id) const { return graph_.nodes[static_cast<size_t>(id)]; }
 
   bool is_turned_weight(const IrNode& node) const {
-    if (node.op != &ops::permute_op || node.shape.rank() != 2 || order_of(node.attrs)[0] != 1) return false;
+    if (!is_transpose(node)) return false;
     const IrNode& weight = at(node.inputs[0]);
     if (weight.leaf < 0 || weight.dtype != DType::f32) return false;
     const LeafInfo& leaf = graph_.leaves[static_cast<size_t>(weight.leaf)];
     if (leaf.slot < 0 || leaf.view.strides[1] != 1 || is_overwritten(leaf.slot)) return false;
-    return std::min(node.shape[0], node.shape[1]) >= shortest_side && node.shape.numel() <= largest_matrix;
+    return std::min(node.shape[0], node.shape[1]) >= least_side_of_turned && node.shape.numel() <= largest_matrix;
   }
 
   bool is_overwritten(int slot) const {

@@ -115,10 +115,9 @@ class Forecaster {
   // Parameters come a block ahead, so a pass takes the longer of the two; gradients are read where the step is cut.
   void add_gathers(Chunk& chunk) const {
     const double buckets = buckets_in(chunk), latencies = (buckets - 1) * 2 * share_.sharers.level.latency;
-    const double gather = gather_seconds(chunk.elements * step_.parameter_bytes, share_.sharers) + latencies;
-    const double sum =
-        sum_seconds(chunk.elements * step_.gradient_bytes, options_.sharding, share_.sharers) + latencies;
     const double bytes = chunk.elements * step_.parameter_bytes, gradients = chunk.elements * step_.gradient_bytes;
+    const double gather = gather_seconds(bytes, share_.sharers) + latencies;
+    const double sum = sum_seconds(gradients, options_.sharding, share_.sharers) + latencies;
     ChunkCost& cost = chunk.cost;
     cost.input_gradient += buckets * cluster_.machine.cut;
     const double backward = cost.input_gradient + cost.weight_gradient;

@@ -11,7 +11,7 @@
 #include "heddle/core/run/replay.h"
 #include "heddle/heddle.h"
 #include "tests/support/device_test.h"
-#include "tests/support/noise.h"
+#include "tests/support/replayed.h"
 
 namespace heddle::tests {
 namespace {
@@ -19,23 +19,6 @@ namespace {
 class Chains : public DeviceTest {
  protected:
   bool chained() const { return Quirks(device().info()).has(Quirk::wakes_threads); }
-  Tensor drawn(const Shape& shape, uint64_t seed) const {
-    const std::vector<double> values = test::noise(shape.numel(), seed);
-    return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &device());
-  }
-  // `work` computed at once, where nothing is chained, and replayed twice. Gives the launches of a replay.
-  size_t expect_same(const std::function<Tensor()>& work) {
-    const std::vector<uint8_t> at_once = work().to_bytes();
-    Tensor result;
-    const Replay replay = Replay::capture([&] {
-      result = work();
-      eval({result});
-    });
-    EXPECT_EQ(result.to_bytes(), at_once);
-    replay.run();
-    EXPECT_EQ(result.to_bytes(), at_once);
-    return replay.kernels();
-  }
   // `y` by its launches, and 20 times by chains of so many workers, of which each run finds what the one before left.
   void expect_same_shared(const Tensor& y, uint32_t workers) {
     if (!chained()) GTEST_SKIP() << "no chains on " << GetParam();
@@ -65,7 +48,7 @@ class Chains : public DeviceTest {
 // Grids of one, two and three dimensions.
 TEST_P(Chains, ALinkReadsWhatTheLinkBeforeWrote) {
   const Tensor x = drawn({3, 37}, 1), w = drawn({37, 37}, 2), k = drawn({2, 3, 3, 3}, 3);
-  const size_t launches = expect_same([&] {
+  const size_t launches = expect_replays([&] {
     Tensor y = x;
     for (int i = 0; i < 4; ++i) y = softmax(matmul(y, w) * 3.0, -1);
     const Tensor image = conv2d(reshape(cumsum(y, 1), {1, 3, 37, 1}) * reshape(y, {1, 3, 1, 37}), k);
@@ -78,7 +61,7 @@ TEST_P(Chains, ALinkReadsWhatTheLinkBeforeWrote) {
 
 TEST_P(Chains, LinksOfOneTextDifferInNumbersAndPlaces) {
   const Tensor x = drawn({64}, 4);
-  const size_t launches = expect_same([&] {
+  const size_t launches = expect_replays([&] {
     std::vector<Tensor> sums;
     for (int64_t i = 1; i < 12; ++i) sums.push_back(cumsum(slice(x, 0, {.start = i, .stop = 5 * i + 2}) * 0.5, 0));
     return concat(sums, 0);
@@ -115,7 +98,7 @@ TEST_P(Chains, UpdatesInPlace) {
 
 TEST_P(Chains, BodiesOfLoops) {
   const Tensor xs = drawn({9, 2, 8}, 7), w = drawn({8, 8}, 8), start = drawn({2, 8}, 9);
-  expect_same([&] {
+  expect_replays([&] {
     const auto body = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& x) {
       const Tensor next = softmax(matmul(state[0], w) + cumsum(x[0], 1), 1);
       return Scanned{{next}, {matmul(next, w)}};
@@ -128,7 +111,7 @@ TEST_P(Chains, BodiesOfLoops) {
 // More links, and more texts, than one chain takes.
 TEST_P(Chains, LongOnesAreCut) {
   const Tensor x = drawn({3, 11}, 10);
-  const size_t launches = expect_same([&] {
+  const size_t launches = expect_replays([&] {
     Tensor y = x;
     for (int i = 0; i < 50; ++i) y = cumsum(y * 0.5, i % 2) - mean(y, {i % 2}, true);
     return y;
@@ -143,11 +126,11 @@ TEST_P(Chains, LongOnesAreCut) {
 TEST_P(Chains, LongLinksOfFewKernelsAreOneLaunch) {
   const Tensor x = drawn({191, 193}, 30), w = drawn({193, 193}, 31);
   const bool shared = chained() && shares_links(device().caps());
-  const size_t few = expect_same([&] { return tanh(matmul(tanh(matmul(tanh(matmul(x, w)), w)), w)); });
+  const size_t few = expect_replays([&] { return tanh(matmul(tanh(matmul(tanh(matmul(x, w)), w)), w)); });
   EXPECT_EQ(few, shared ? 1u : 3u);
   using Unary = Tensor (*)(TensorArg);
   const std::vector<Unary> different = {tanh, sin, cos, exp, sigmoid, abs, neg, square, relu};
-  const size_t many = expect_same([&] {
+  const size_t many = expect_replays([&] {
     Tensor y = x;
     for (const Unary f : different) y = f(matmul(y, w) * 1e-2);
     return y;
@@ -157,7 +140,7 @@ TEST_P(Chains, LongLinksOfFewKernelsAreOneLaunch) {
 
 TEST_P(Chains, LargeKernelsStayOfAllCores) {
   const Tensor x = drawn({2048, 4096}, 11);
-  const size_t launches = expect_same([&] { return cumsum(cumsum(x, 0), 1); });
+  const size_t launches = expect_replays([&] { return cumsum(cumsum(x, 0), 1); });
   EXPECT_GE(launches, 2u);
 }
 
@@ -182,7 +165,7 @@ TEST_P(Chains, OneWorkerAloneGetsThrough) {
 TEST_P(Chains, IterationsOfALoopAreOneLaunch) {
   const Tensor xs = drawn({23, 3, 96}, 17), w = drawn({96, 96}, 18), start = drawn({3, 96}, 19);
   const auto all = [&](const ScanBody& body, bool reverse) {
-    return expect_same([&] {
+    return expect_replays([&] {
       const Scanned made = scan(body, {start}, {xs}, {.reverse = reverse});
       return concat({reshape(made.carry[0], {-1}), reshape(made.ys[0], {-1})}, 0);
     });

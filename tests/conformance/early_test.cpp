@@ -10,7 +10,6 @@
 #include "heddle/heddle.h"
 #include "tests/support/device_test.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/noise.h"
 
 namespace heddle::tests {
 namespace {
@@ -19,10 +18,6 @@ constexpr int64_t layers = 5, width = 37;
 
 class Early : public DeviceTest {
  protected:
-  Tensor drawn(const Shape& shape, uint64_t seed) const {
-    const std::vector<double> values = test::noise(shape.numel(), seed);
-    return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &device());
-  }
   void SetUp() override {
     for (uint64_t l = 0; l < layers; ++l) {
       weights.push_back(drawn({width, width}, l));

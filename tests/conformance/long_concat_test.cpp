@@ -7,7 +7,6 @@
 #include "heddle/core/device/locked_device.h"
 #include "heddle/heddle.h"
 #include "tests/support/device_test.h"
-#include "tests/support/noise.h"
 
 namespace heddle::tests {
 namespace {
@@ -16,16 +15,11 @@ constexpr int64_t part_rows = 83, part_width = 61;  // 5,063 elements
 
 class LongConcat : public DeviceTest {
  protected:
-  Tensor drawn(const Shape& shape, uint64_t seed) const {
-    const std::vector<double> values = test::noise(shape.numel(), seed);
-    Tensor drawn = Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &device());
-    eval({drawn});
-    return drawn;
-  }
   void SetUp() override {
     x = drawn({part_rows, part_width}, 1);
     y = drawn({part_rows, part_width}, 2);
     w = drawn({part_width, part_width}, 3);
+    eval({x, y, w});
   }
   using Make = std::function<std::vector<Tensor>()>;
   // Each part is looked at by itself.

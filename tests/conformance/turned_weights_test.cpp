@@ -10,17 +10,13 @@
 #include "heddle/core/run/replay.h"
 #include "heddle/heddle.h"
 #include "tests/support/device_test.h"
-#include "tests/support/noise.h"
+#include "tests/support/replayed.h"
 
 namespace heddle::tests {
 namespace {
 
 class TurnedWeights : public DeviceTest {
  protected:
-  Tensor drawn(const Shape& shape, uint64_t seed) const {
-    const std::vector<double> values = test::noise(shape.numel(), seed);
-    return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &device());
-  }
   bool turns() const { return device().caps().machine() == Machine::cpu_loops; }
   // How many values a graph that repeats computes once.
   size_t once(const Tensor& y) const {
@@ -36,16 +32,7 @@ TEST_P(TurnedWeights, BitsAreThoseOfWeightsAsTheyLie) {
   // Behind other elements of its storage, as parameters lie.
   const Tensor weight = reshape(slice(all, 0, {.start = 7, .stop = 131 * 193 + 7}), {131, 193});
   eval({weight});
-  const auto work = [&] { return relu(matmul(x, transpose(weight)) + bias); };
-  const std::vector<uint8_t> at_once = work().to_bytes();
-  Tensor result;
-  const Replay replay = Replay::capture([&] {
-    result = work();
-    eval({result});
-  });
-  EXPECT_EQ(result.to_bytes(), at_once);
-  replay.run();
-  EXPECT_EQ(result.to_bytes(), at_once);
+  expect_replays([&] { return relu(matmul(x, transpose(weight)) + bias); });
 }
 
 TEST_P(TurnedWeights, AreTurnedAnewWhenSomebodyWroteThem) {

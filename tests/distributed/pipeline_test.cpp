@@ -62,19 +62,20 @@ struct Layers {
 
 class PipelineTest : public distributed::test::ValuesTest {
  protected:
+  PipelineOptions options(PipelineSchedule schedule, bool recompute) const {
+    return {.schedule = schedule,
+            .microbatches = microbatches,
+            .activations = {rows, width},
+            .dtype = dtype(),
+            .recompute = recompute};
+  }
   std::vector<Pipeline::Step> run(PipelineSchedule schedule, int stages, int64_t chunks, bool recompute = false) {
     const Layers layers(stages * chunks, dtype(), device());
     std::vector<Pipeline::Step> steps(static_cast<size_t>(stages));
     distributed::test::all_ranks(stages, [&](World& world) {
       std::vector<PipelineChunk> own;
       for (int64_t c = 0; c < chunks; ++c) own.push_back(layers.chunk(c * stages + world.rank()));
-      Pipeline pipeline(world.all(),
-                        {.schedule = schedule,
-                         .microbatches = microbatches,
-                         .activations = {rows, width},
-                         .dtype = dtype(),
-                         .recompute = recompute},
-                        own, device());
+      Pipeline pipeline(world.all(), options(schedule, recompute), own, device());
       (void)pipeline.run();  // a second step is the same
       steps[static_cast<size_t>(world.rank())] = pipeline.run();
     });
@@ -146,12 +147,7 @@ TEST_P(PipelineTest, StagesKeepWhatBackwardPassesRead) {
         const Tensor y = matmul(hidden, layers.weights[i]);
         return i == 0 ? y : mean(square(y - layers.targets[static_cast<size_t>(m)]));
       };
-      Pipeline pipeline(world.all(),
-                        {.schedule = schedule,
-                         .microbatches = microbatches,
-                         .activations = {rows, width},
-                         .dtype = dtype(),
-                         .recompute = recompute},
+      Pipeline pipeline(world.all(), options(schedule, recompute),
                         {{.forward = forward, .parameters = {layers.weights[i], layers.shifts[i]}}}, device());
       (void)pipeline.run();
       within[i].clear();

@@ -1,18 +1,26 @@
-// A test fixture over the devices that run kernels.
+// A test fixture over the devices that run kernels, and what tests of them share.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "heddle/core/device/context.h"
+#include "heddle/core/graph/tensor.h"
 #include "tests/support/devices.h"
+#include "tests/support/noise.h"
 
 namespace heddle::tests {
 
 class DeviceTest : public ::testing::TestWithParam<std::string> {
  protected:
   DeviceContext& device() const { return heddle::device(GetParam()); }
+  // f32, uniform in [-1, 1), the same everywhere.
+  Tensor drawn(const Shape& shape, uint64_t seed) const {
+    const std::vector<double> values = test::noise(shape.numel(), seed);
+    return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &device());
+  }
 };
 
 inline std::string device_test_name(const ::testing::TestParamInfo<std::string>& info) {
