@@ -16,8 +16,9 @@ struct Materialized {
 };
 
 // `max_bindings`: a concat along the outermost dimension becomes a join where it has more parts than half of that, or
-// long ones that are computed, short constants beside them; along another dimension many parts are stored in partial
-// ones. A join that is assigned lies in its target where the graph reads nothing of it, else it is copied there.
+// long ones that are computed or more than four, short constants beside them; along another dimension many parts are
+// stored in partial ones. A join that is assigned lies in its target where the graph reads nothing of it, else it is
+// copied there.
 // `max_binding_bytes`: what picks from more is stored before it is read.
 Materialized materialize(Graph graph, uint32_t max_bindings, uint64_t max_binding_bytes = UINT64_MAX);
 

@@ -67,6 +67,25 @@ TEST_P(LongConcat, HoldsItsParts) {
 }
 
 // A part that others read as well, the same part twice, and a concat that is read at other places.
+// Of several sizes, one of them none, one a view, one read by others as well; and a scalar.
+TEST_P(LongConcat, StoredPartsOfManySizes) {
+  const Tensor turned = transpose(x);
+  const Make parts = [&] {
+    return std::vector{reshape(x, {-1}),
+                       reshape(w, {-1}),
+                       slice(reshape(y, {-1}), 0, {7, 7}),
+                       reshape(turned, {-1}),
+                       reshape(y, {-1}),
+                       slice(reshape(x, {-1}), 0, {3, 5000}),
+                       reshape(full(Shape(), 3.5, DType::f32, &device()), {1})};
+  };
+  const Tensor all = concat(parts(), 0), sums = y + 1.0, scaled = all * 2.0;
+  eval({all, sums, scaled});
+  expect_same(all.to_vector<float>(), in_turn(parts));
+  expect_same(sums.to_vector<float>(), (y + 1.0).to_vector<float>());
+  expect_same((scaled * 0.5).to_vector<float>(), in_turn(parts));
+}
+
 TEST_P(LongConcat, PartsHaveOtherReaders) {
   const Tensor shared = tanh(x) * 3.0, all = concat({shared, y * 2.0, shared}, 0);
   const Tensor total = sum(shared, {0}), picked = slice(all, 0, {part_rows - 2, 2 * part_rows + 5}) + 1.0,

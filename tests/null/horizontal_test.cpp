@@ -151,6 +151,25 @@ TEST(Horizontal, ManyPartsAreWrittenInPlace) {
   eval_pending();
 }
 
+// So do several long ones that are stored: a kernel that read all would ask for each element which part it is of.
+TEST(Horizontal, SeveralLongStoredPartsAreCopiedInPlace) {
+  Caps caps = null_device().caps();
+  caps.max_bindings = 64;  // all parts of one kernel
+  const auto kernels_of = [&](int count, int64_t rows) {
+    std::vector<Tensor> parts;
+    for (int i = 0; i < count; ++i) parts.push_back(leaf(Shape{rows + i, 3}));
+    const Tensor whole = concat(parts, 0);
+    std::vector<size_t> rows_of_kernels;
+    for (const LoweredKernel& kernel : test::planned_pending(caps).kernels)
+      rows_of_kernels.push_back(kernel.joined.size());
+    eval_pending();
+    return rows_of_kernels;
+  };
+  EXPECT_EQ(kernels_of(5, 2000), (std::vector<size_t>{5}));
+  EXPECT_EQ(kernels_of(4, 2000), (std::vector<size_t>{0}));  // one kernel reads them, one after the other
+  EXPECT_EQ(kernels_of(5, 20), (std::vector<size_t>{0}));
+}
+
 // ---- joined rows and memory
 
 KernelSource two_buffers() {
