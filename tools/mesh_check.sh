@@ -60,7 +60,7 @@ asked tp=2 && run tp=2 2
 asked tp=2:sequence && run tp=2:sequence 2
 asked cp=2 && run cp=2 2
 if asked pp=2; then
-  for schedule in gpipe 1f1b interleaved zb1p; do run pp=2 2 "$schedule" 8 2; done
+  for schedule in gpipe 1f1b interleaved zb1p zb2p; do run pp=2 2 "$schedule" 8 2; done
 fi
 asked ep=4 && run ep=4 4
 asked ep=4:all && run ep=4:all 4

@@ -186,7 +186,7 @@ void add_plan_mesh_options(CLI::App& command, PlanMeshOptions& o) {
   command.add_option("--microbatches", o.microbatches, "Parts of a rank's batch that follow each other");
   command.add_option("--sharding", o.sharding, "What ranks along dp and cp divide: none, zero1, zero2 or zero3")
       ->capture_default_str();
-  command.add_option("--schedule", o.schedule, "Of the pipeline: gpipe, 1f1b, interleaved or zb1p")
+  command.add_option("--schedule", o.schedule, "Of the pipeline: gpipe, 1f1b, interleaved, zb1p or zb2p")
       ->capture_default_str();
   command.add_option("--chunks", o.chunks, "Of layers on each stage of an interleaved pipeline (2)");
   command.add_flag("--sequence-parallel", o.sequence_parallel,

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::array names = {
     std::pair{PipelineSchedule::gpipe, "gpipe"}, std::pair{PipelineSchedule::one_forward_one_backward, "1f1b"},
-    std::pair{PipelineSchedule::interleaved, "interleaved"}, std::pair{PipelineSchedule::zero_bubble, "zb1p"}};
+    std::pair{PipelineSchedule::interleaved, "interleaved"}, std::pair{PipelineSchedule::zero_bubble, "zb1p"},
+    std::pair{PipelineSchedule::zero_bubble_ahead, "zb2p"}};
 
 void check(PipelineSchedule schedule, const PipelineSizes& s) {
   for (const auto& [what, size] :
@@ -69,6 +70,22 @@ class Stage {
     return std::move(actions_);
   }
 
+  // As 1F1B with twice as many forward passes ahead, so that neither a message nor a whole backward pass of the stage
+  // behind is waited for. Behind its last gradient of an input a stage waits for those of the stages before it and for
+  // the first one's whole pass: it owes as many weights' gradients, of its last microbatches, so that they are added
+  // in their order.
+  std::vector<Action> zero_bubble_ahead() {
+    const int64_t all = sizes_.microbatches, first = std::min(2 * (sizes_.stages - stage_ - 1), all);
+    const int64_t whole = std::max<int64_t>(all - (stage_ > 0 ? stage_ + 1 : 0), 0);
+    for (int64_t i = 0; i < first; ++i) forward(i);
+    for (int64_t i = 0; i < all; ++i) {
+      if (i + first < all) forward(i + first);
+      add(i < whole ? Pass::backward : Pass::input_gradient, i, 0);
+    }
+    for (int64_t i = whole; i < all; ++i) add(Pass::weight_gradient, i, 0);
+    return std::move(actions_);
+  }
+
  private:
   // Of the turn-th pass: groups of as many microbatches as there are stages go through one chunk after the other.
   int64_t chunk_of(int64_t turn) const { return turn / sizes_.stages % sizes_.chunks; }
@@ -93,6 +110,8 @@ std::vector<Action> order_of(PipelineSchedule schedule, const PipelineSizes& s, 
       return made.gpipe();
     case PipelineSchedule::zero_bubble:
       return made.zero_bubble();
+    case PipelineSchedule::zero_bubble_ahead:
+      return made.zero_bubble_ahead();
     case PipelineSchedule::interleaved:
       if (s.chunks > 1) return made.one_forward_one_backward((s.stages - stage - 1) * 2 + (s.chunks - 1) * s.stages);
       break;
@@ -107,7 +126,7 @@ std::vector<Action> order_of(PipelineSchedule schedule, const PipelineSizes& s, 
 PipelineSchedule parse_schedule(std::string_view name) {
   for (const auto& [schedule, known] : names)
     if (name == known) return schedule;
-  throw ValueError(fmt::format("[plan] --schedule is {}; it must be gpipe, 1f1b, interleaved or zb1p", name));
+  throw ValueError(fmt::format("[plan] --schedule is {}; it must be gpipe, 1f1b, interleaved, zb1p or zb2p", name));
 }
 
 std::string_view name_of(PipelineSchedule schedule) { return names[static_cast<size_t>(schedule)].second; }

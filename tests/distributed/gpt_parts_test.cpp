@@ -161,7 +161,7 @@ TEST_P(GptInParts, PositionsBetweenLayers) {
 TEST_P(GptInParts, Positions) { expect_whole({.mesh = "cp=2", .ranks = 2}); }
 
 TEST_P(GptInParts, Stages) {
-  for (const char* schedule : {"gpipe", "1f1b", "zb1p", "interleaved"})
+  for (const char* schedule : {"gpipe", "1f1b", "zb1p", "zb2p", "interleaved"})
     expect_whole({.mesh = "pp=2", .ranks = 2, .pipeline = schedule, .microbatches = 4});
 }
 

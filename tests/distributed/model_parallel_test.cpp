@@ -183,7 +183,7 @@ TEST_F(ModelParallel, AnyMeshGoesOnWithExperts) {
 }
 
 TEST_F(ModelParallel, StagesTrainAsOneProcess) {
-  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zb1p"}) {
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zb1p", "zb2p"}) {
     Config c = config(4);
     c.training.microbatches = 4;
     c.training.pipeline = schedule;

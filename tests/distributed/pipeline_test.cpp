@@ -113,7 +113,8 @@ TEST_P(PipelineTest, EverySchedulesGradientsAreThoseOfTheWhole) {
   for (const int stages : {1, 2, 4}) {
     if (stages != 2 && GetParam() != "reference:0") continue;
     for (const auto schedule :
-         {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward, PipelineSchedule::zero_bubble})
+         {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward, PipelineSchedule::zero_bubble,
+          PipelineSchedule::zero_bubble_ahead})
       for (const bool recompute : {false, true}) (void)run(schedule, stages, 1, recompute);
     (void)run(PipelineSchedule::interleaved, stages, 2);
   }
@@ -123,13 +124,32 @@ TEST_P(PipelineTest, EverySchedulesGradientsAreThoseOfTheWhole) {
 TEST_P(PipelineTest, StagesKeepWhatTheScheduleSays) {
   const std::vector<Pipeline::Step> all = run(PipelineSchedule::gpipe, 2, 1),
                                     few = run(PipelineSchedule::one_forward_one_backward, 2, 1),
-                                    split = run(PipelineSchedule::zero_bubble, 2, 1);
+                                    split = run(PipelineSchedule::zero_bubble, 2, 1),
+                                    ahead = run(PipelineSchedule::zero_bubble_ahead, 2, 1);
   EXPECT_EQ(all[0].most_live, microbatches);
   EXPECT_EQ(few[0].most_live, 2);
   EXPECT_EQ(few[1].most_live, 1);
   EXPECT_LE(split[0].most_live, 2);
   EXPECT_EQ(few[0].spans.size(), static_cast<size_t>(2 * microbatches));
   EXPECT_EQ(split[0].spans.size(), static_cast<size_t>(3 * microbatches));
+  EXPECT_EQ(ahead[0].most_live, 3);
+  EXPECT_EQ(ahead[1].most_live, 2);
+  EXPECT_EQ(ahead[0].spans.size(), static_cast<size_t>(2 * microbatches));
+  EXPECT_EQ(ahead[1].spans.size(), static_cast<size_t>(2 * microbatches + 2));
+}
+
+// Gradients of microbatches are added in one order.
+TEST_P(PipelineTest, SchedulesGiveTheSameBits) {
+  const std::vector<Pipeline::Step> plain = run(PipelineSchedule::one_forward_one_backward, 2, 1);
+  for (const auto schedule :
+       {PipelineSchedule::gpipe, PipelineSchedule::zero_bubble, PipelineSchedule::zero_bubble_ahead}) {
+    const std::vector<Pipeline::Step> other = run(schedule, 2, 1);
+    for (size_t stage = 0; stage < plain.size(); ++stage) {
+      EXPECT_EQ(other[stage].loss, plain[stage].loss);
+      for (size_t i = 0; i < plain[stage].gradients[0].size(); ++i)
+        EXPECT_EQ(other[stage].gradients[0][i].to_bytes(), plain[stage].gradients[0][i].to_bytes()) << stage << i;
+    }
+  }
 }
 
 // What lies within a chunk has a value afterwards where it was kept: then the backward passes had no need to compute it

@@ -17,7 +17,8 @@ namespace heddle::distributed {
 namespace {
 
 constexpr std::array all_schedules = {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward,
-                                      PipelineSchedule::interleaved, PipelineSchedule::zero_bubble};
+                                      PipelineSchedule::interleaved, PipelineSchedule::zero_bubble,
+                                      PipelineSchedule::zero_bubble_ahead};
 
 // A forward pass of 1 over all chunks of a stage, and as much for each gradient.
 PipelineRun run_even(PipelineSchedule schedule, const PipelineSizes& sizes, double message = 0) {
@@ -44,8 +45,10 @@ TEST(ForecastPipeline, EveryActionStandsOnceAndRuns) {
         std::set<std::tuple<int, int64_t, int64_t>> seen;
         for (const Action& a : stage) seen.emplace(static_cast<int>(a.pass), a.microbatch, a.chunk);
         EXPECT_EQ(seen.size(), stage.size());
-        const int64_t passes = schedule == PipelineSchedule::zero_bubble ? 3 : 2;
-        EXPECT_EQ(static_cast<int64_t>(stage.size()), passes * sizes.microbatches * sizes.chunks);
+        const bool ahead = schedule == PipelineSchedule::zero_bubble_ahead;
+        const int64_t passes = schedule == PipelineSchedule::zero_bubble ? 3 : 2, place = &stage - order.data();
+        const int64_t halves = ahead && place > 0 ? std::min(place + 1, sizes.microbatches) : 0;
+        EXPECT_EQ(static_cast<int64_t>(stage.size()), passes * sizes.microbatches * sizes.chunks + halves);
       }
       const PipelineRun run = run_even(schedule, sizes, 0.25);
       for (const StageRun& stage : run.stages)
@@ -87,6 +90,27 @@ TEST(ForecastPipeline, BubbleOfZeroBubbleIsAThirdOf1F1B) {
     const PipelineRun plain = run_even(PipelineSchedule::one_forward_one_backward, sizes);
     EXPECT_LE(run.bubble, plain.bubble / 2 + 1e-12);
   }
+}
+
+// Of two stages as short as zb1p, of more between that and 1F1B; messages are hidden by what is ahead.
+TEST(ForecastPipeline, ForwardPassesAheadHideMessages) {
+  for (const PipelineSizes& sizes : odd_sizes()) {
+    for (const double message : {0.0, 0.15}) {
+      const PipelineRun run = run_even(PipelineSchedule::zero_bubble_ahead, sizes, message);
+      const PipelineRun plain = run_even(PipelineSchedule::one_forward_one_backward, sizes, message);
+      EXPECT_LE(run.seconds, plain.seconds + 1e-9) << sizes.stages << " " << sizes.microbatches << " " << message;
+      for (size_t s = 0; s < run.stages.size(); ++s) {
+        const int64_t most = 2 * (sizes.stages - static_cast<int64_t>(s)) - 1;
+        EXPECT_LE(run.stages[s].live, std::max(most, static_cast<int64_t>(s) + 1));
+      }
+    }
+  }
+  const PipelineSizes two{2, 8, 1};
+  EXPECT_NEAR(run_even(PipelineSchedule::zero_bubble_ahead, two).seconds, 3 * 8 + 1, 1e-9);
+  EXPECT_LT(run_even(PipelineSchedule::zero_bubble_ahead, two, 0.15).bubble,
+            run_even(PipelineSchedule::one_forward_one_backward, two, 0.15).bubble / 2);
+  EXPECT_LT(run_even(PipelineSchedule::zero_bubble_ahead, two, 0.15).seconds,
+            run_even(PipelineSchedule::zero_bubble, two, 0.15).seconds);
 }
 
 TEST(ForecastPipeline, LiveMicrobatches) {
