@@ -9,10 +9,13 @@
 // likewise. Lepikhin et al. 2020, "GShard", section 3.2. What the router adds to the loss is of the tokens of all ranks
 // along the axes and along any other along which x varies (one psum of 2 experts + 2 numbers), so it is that of one
 // process. Places of experts are counted by each rank over its own tokens, in training: where no token is dropped
-// results are those of one process, else other tokens may be. Invariants: the layer is given the whole mixture, which
-// all ranks have alike, and keeps its experts as parameters, which vary along the axes; the router's do not, so their
-// gradients are sums over the ranks. Every rank has as many tokens. Errors: AxisError outside of shard_map and for axes
-// that are not there; ShapeError for experts that the ranks do not divide. Thread safety: none.
+// results are those of one process, else other tokens may be. With begin_apart() each rank's tokens are a batch by
+// itself: losses of the router are of the rank's own tokens, products are of the rows of one rank, and gradients of
+// experts come by the rank that sent the rows. So bits do not depend on which ranks have the experts. Invariants: the
+// layer is given the whole mixture, which all ranks have alike, and keeps its experts as parameters, which vary along
+// the axes; the router's do not, so their gradients are sums over the ranks. Every rank has as many tokens. Errors:
+// AxisError outside of shard_map and for axes that are not there; ShapeError for experts that the ranks do not divide.
+// Thread safety: none.
 #pragma once
 
 #include "heddle/distributed/axis_names.h"
@@ -29,12 +32,25 @@ class ExpertParallelMixture : public MixtureOfExperts {
   // x (..., width) varies along the axes from here on, and so does the result.
   Tensor forward(const Tensor& x) override;
 
+  // Experts by the rank that sends them rows: leaves (n, experts / n, ...) over the values of up and down, which the
+  // calls that follow read in their place, and whose gradients they are. Within a program, before anything is recorded;
+  // once a pass.
+  void begin_apart();
+  void end_apart() { apart_ = {}; }
+  struct Apart {
+    Tensor up, down;
+  };
+  const Apart& apart() const { return apart_; }
+
  protected:
   Tensor computed(const Tensor& batches) override;
   RoutingFindings findings(const Tensor& sums, int64_t tokens, const RoutingSizes& sizes) const override;
 
  private:
+  Tensor computed_apart(const Tensor& batches);
+
   distributed::AxisNames axes_;
+  Apart apart_;
 };
 
 }  // namespace heddle::nn

@@ -85,9 +85,9 @@ Tensor MixtureOfExperts::forward(const Tensor& x) {
   return reshape(routing.combine(computed(routing.dispatch(rows))), x.shape());
 }
 
-Tensor MixtureOfExperts::through_experts(const Tensor& batches) const {
-  const Tensor inner = activate(matmul(batches, transpose(up, 1, 2)), options_.activation);
-  return matmul(inner, transpose(down, 1, 2));
+Tensor MixtureOfExperts::through(const Tensor& batches, const Tensor& first, const Tensor& second) const {
+  const Tensor inner = activate(matmul(batches, transpose(first, -2, -1)), options_.activation);
+  return matmul(inner, transpose(second, -2, -1));
 }
 
 RoutingFindings MixtureOfExperts::findings(const Tensor& sums, int64_t tokens, const RoutingSizes& sizes) const {

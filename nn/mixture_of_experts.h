@@ -54,10 +54,10 @@ class MixtureOfExperts : public Module {
   // Of parts that there are: experts may lie on several ranks (nn/expert_parallel.h).
   MixtureOfExperts(const char* kind, const MixtureOptions& options, const Linear& router, const Tensor& up,
                    const Tensor& down);
-  // Batches (n, places, width) of the n experts that are here, to the same shape.
-  Tensor through_experts(const Tensor& batches) const;
+  // Batches (..., n, places, width) of the n experts of these weights, to the same shape.
+  Tensor through(const Tensor& batches, const Tensor& first, const Tensor& second) const;
   // What ranks exchange; here nothing. (experts, capacity, width) of the experts' tokens to their results.
-  virtual Tensor computed(const Tensor& batches) { return through_experts(batches); }
+  virtual Tensor computed(const Tensor& batches) { return through(batches, up, down); }
   // Routing::sums() of `tokens` tokens over all that counts as one batch.
   virtual RoutingFindings findings(const Tensor& sums, int64_t tokens, const RoutingSizes& sizes) const;
 

@@ -220,7 +220,7 @@ int train_as_rank(train::Config config, bool resume, bool json, const RankOption
   if (const std::string device = launched_device(world.rank()); !device.empty()) config.run.device = device;
   if (world.survives()) return train_elastic(std::move(config), resume, json, ranks, world);
   std::optional<train::Replicas> replicas;
-  if (world.size() > 1 || !ranks.mesh.empty()) replicas.emplace(world, ranks.mesh);
+  if (world.size() > 1 || !ranks.mesh.empty() || config.training.parts > 0) replicas.emplace(world, ranks.mesh);
   return train_here(std::move(config), resume, json, replicas ? &*replicas : nullptr);
 }
 

@@ -64,7 +64,7 @@ BatchParts::BatchParts(const nn::Module& model, const Config& config, const Repl
       wanted_(config.training.parts > 0),
       keeps_buffers_(wanted_ || replicas.world().survives()),
       count_(parts_of_rank(config, &replicas)),
-      first_(replicas.rank() * static_cast<int64_t>(count_)),
+      first_(replicas.along_batch().place * static_cast<int64_t>(count_)),
       weight_(wanted_ ? 1.0 / static_cast<double>(config.training.parts) : replicas.share_of(config.training.batch)),
       clip_value_(config.training.clip_value),
       takes_norm_(config.training.clip_norm > 0 || config.training.precision == "f16"),

@@ -44,7 +44,8 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
           compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); },
                   {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {
   if (PartedModel* parted = task.parted()) {
-    mesh_.emplace(*parted, optimizers, config, parts());
+    if (config.training.parts > 0) batch_parts_.emplace(task.model(), config, *replicas);
+    mesh_.emplace(*parted, optimizers, config, batch_parts_ ? &*batch_parts_ : nullptr, parts());
   } else if (replicas != nullptr && (!replicas->alone() || config.training.parts > 0)) {
     share();
   }

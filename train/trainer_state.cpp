@@ -299,7 +299,7 @@ void Trainer::State::compare_weights(const std::string& what) {
 
 void Trainer::State::finish(bool evaluating) {
   ShardedParameters* const shared = shared_parameters();
-  if (!replicas.alone() && shared == nullptr) compare_weights("weights after the last update");
+  if ((parted || !replicas.alone()) && shared == nullptr) compare_weights("weights after the last update");
   if (parted) bubble = task.parted()->bubble();
   model_step = step;
   if (!is_interrupted() && evaluating && evaluated_at != step) evaluate();

@@ -11,6 +11,7 @@
 #include "heddle/nn/context_parallel.h"
 #include "heddle/nn/models/gpt_mixture.h"
 #include "heddle/nn/models/parts.h"
+#include "heddle/nn/rank_part.h"
 #include "heddle/nn/tensor_parallel.h"
 
 namespace heddle::nn {
@@ -23,7 +24,7 @@ constexpr const char* expert_axis = "ep";
 const GptOptions& checked(const GptOptions& o, const GptPlace& place) {
   if (o.heads % place.tensor.ranks != 0)
     throw ValueError(fmt::format("[GptParts] {} ranks along tp do not divide {} heads", place.tensor.ranks, o.heads));
-  if (o.experts > 0 && place.experts.ranks == 1)
+  if (o.experts > 0 && place.batch_axes.empty())
     throw ValueError(fmt::format("[GptParts] {} experts lie on ranks along ep, and there are none", o.experts));
   if (place.experts.ranks > 1 && o.experts % place.experts.ranks != 0)
     throw ValueError(
@@ -210,9 +211,37 @@ GptParts::GptParts(const Gpt& whole, GptPlace place)
   add("ln_f", ln_f_);
 }
 
+bool GptParts::is_of_experts(const std::string& name) { return name.ends_with("mlp.up") || name.ends_with("mlp.down"); }
+
 ParameterCut GptParts::cut_of(const std::string& name) const {
-  if (place_.experts.ranks == 1) return gpt_cut(name, place_.vocabulary_in_parts);
-  return name.ends_with("mlp.up") || name.ends_with("mlp.down") ? ParameterCut{.axis = 0} : ParameterCut{};
+  if (place_.batch_axes.empty()) return gpt_cut(name, place_.vocabulary_in_parts);
+  return is_of_experts(name) ? ParameterCut{.axis = 0} : ParameterCut{};
+}
+
+// Names of experts' parameters are h.N.mlp.up and h.N.mlp.down.
+Tensor GptParts::gradient_of(const std::string& name, const Tensor& parameter) const {
+  if (!place_.apart || !is_of_experts(name)) return parameter.grad();
+  GptBlockParts block = blocks_.at(std::stoll(name.substr(2)));
+  const ExpertParallelMixture::Apart& apart = block.mixture()->apart();
+  return (name.ends_with(".up") ? apart.up : apart.down).grad();
+}
+
+// What varies on all ranks has a gradient of the rank's own tokens: one sum of all behind the pass, instead of one
+// each.
+void GptParts::begin_pass() {
+  if (place_.batch_axes.empty()) return;
+  const bool apart = place_.apart && training();
+  for (const Tensor& parameter : parameters()) {
+    for (const std::string& axis : place_.batch_axes) (void)typed_part(parameter, axis);
+  }
+  for (auto& [number, block] : blocks_) {
+    ExpertParallelMixture* const mixture = block.mixture();
+    if (mixture == nullptr) continue;
+    if (apart)
+      mixture->begin_apart();
+    else
+      mixture->end_apart();
+  }
 }
 
 const Tensor& GptParts::typed_table() {
@@ -294,10 +323,12 @@ Tensor GptParts::loss(const Tensor& x, const Tensor& targets, double smoothing) 
   const Tensor loss = place_.vocabulary_in_parts ? vocab_parallel_cross_entropy(rows, classes, tensor_axis)
                       : smoothing > 0            ? cross_entropy(rows, classes, options)
                                                  : cross_entropy(rows, classes);
-  return axes.empty() ? loss : distributed::pmean(loss, axes);
+  const bool of_rank = axes.empty() || (place_.apart && training());
+  return of_rank ? loss : distributed::pmean(loss, axes);
 }
 
 Tensor GptParts::whole_loss(const Tensor& tokens, const Tensor& targets, double smoothing) {
+  begin_pass();
   return loss(run(embed(tokens), {0, options_.layers}, tokens.dim(1)), targets, smoothing);
 }
 

@@ -41,8 +41,13 @@ struct GptPlace {
   CutPlace tensor = {};     // along "tp"
   CutPlace positions = {};  // along "cp"
   CutPlace experts = {};    // along "ep"
-  // Along which ranks have other tokens: "ep" and, beside it, "dp". Losses are means over them then.
+  // Along which ranks have other tokens: "ep" and, beside it, "dp". Losses are means over them then, and gradients the
+  // share of the rank's own tokens: their sums, of experts along "dp" alone, are the caller's.
   std::vector<std::string> batch_axes = {};
+  // In training each rank's tokens are a batch by itself, a part of a larger one (train/batch_parts.h): losses are of
+  // the rank's own tokens, and gradients of experts come by the rank that sent the rows
+  // (ExpertParallelMixture::begin_apart()): their sum along "ep" is the caller's as well.
+  bool apart = false;
   bool vocabulary_in_parts = false;  // whose tokens the ranks along "tp" divide then
   // Between layers a rank along "tp" has some positions instead of all: its stretch of the rows of all sequences, one
   // after the other, which the ranks divide. What such ranks share then varies along "tp" as well: gradients are those
@@ -69,6 +74,8 @@ class GptBlockParts : public Module {
     length_ = length;
     return *this;
   }
+  // Where there are experts; else null.
+  ExpertParallelMixture* mixture() { return mixture_.get(); }
 
  private:
   Tensor attended(const Tensor& x);
@@ -109,11 +116,15 @@ class GptParts : public Module {
   Tensor whole_loss(const Tensor& tokens, const Tensor& targets, double smoothing = 0);
 
   ParameterCut cut_of(const std::string& name) const;
+  // The gradient of a parameter, by its name; (n, ...) of experts in a pass that is apart.
+  Tensor gradient_of(const std::string& name, const Tensor& parameter) const;
   // Whose part the rank has of what is cut.
-  const CutPlace& cut_place() const { return place_.experts.ranks > 1 ? place_.experts : place_.tensor; }
+  const CutPlace& cut_place() const { return place_.batch_axes.empty() ? place_.tensor : place_.experts; }
   const GptPlace& place() const { return place_; }
 
  private:
+  static bool is_of_experts(const std::string& name);
+  void begin_pass();
   Tensor own_positions(const Tensor& tokens) const;
   Tensor embedded(const Tensor& tokens);
   const Tensor& typed_table();

@@ -110,6 +110,41 @@ TEST_P(ExpertParallel, DropsAsEachRankByItself) {
   expect_same(got[1], routing.dropped(), "dropped");
 }
 
+// Each rank's tokens are a batch by itself, by the same experts: losses and gradients are those of the whole mixture
+// over that rank's tokens.
+TEST_P(ExpertParallel, GivesGradientsByTheRankThatSentTheRows) {
+  List in = parameters(8);
+  in.push_back(numbers({12, width}, 1));
+  const auto own_loss = [](MixtureOfExperts& mixture, const Tensor& rows) {
+    const RoutingScope routing;
+    const Tensor own = mean(square(mixture(rows) + rows));
+    return own + routing.balance() * 0.1 + routing.z() * 0.01;
+  };
+  const auto program = [&](const List& given) {
+    ExpertParallelMixture mine(mixture_of(given[0], given[1], given[2], 1.1), "ep");
+    mine.begin_apart();
+    const Tensor loss = own_loss(mine, given[3]);
+    backward(loss);
+    EXPECT_FALSE(mine.up.grad().defined());
+    return List{reshape(loss, {1}), mine.apart().up.grad(), mine.apart().down.grad()};
+  };
+  const Spec cut{{{}, "ep"}};
+  const List got =
+      shard_map(program, Mesh({{"ep", 4}}, 4), {Spec{}, Spec{}, Spec{}, Spec{{"ep"}}}, {Spec{{"ep"}}, cut, cut})(in);
+  List losses, up, down;
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    MixtureOfExperts whole = mixture_of(in[0], in[1], in[2], 1.1);
+    const Tensor loss = own_loss(whole, slice(in[3], 0, {.start = 3 * rank, .stop = 3 * rank + 3}));
+    backward(loss);
+    losses.push_back(loss.detach());
+    up.push_back(whole.up.grad());
+    down.push_back(whole.down.grad());
+  }
+  expect_same(got[0], stack(losses), "losses");
+  expect_same(got[1], stack(up), "gradient of up");
+  expect_same(got[2], stack(down), "gradient of down");
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, ExpertParallel, testing::ValuesIn(heddle::test::value_devices()),
                          tests::device_test_name);
 

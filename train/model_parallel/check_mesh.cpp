@@ -15,7 +15,8 @@ namespace {
 void check_experts(const Config& c, const Replicas& replicas, int64_t experts) {
   const int64_t ranks = replicas.along("ep").ranks, batches = replicas.along_batch().ranks;
   if (ranks == 1 && experts == 0) return;
-  if (ranks == 1) refuse(replicas, fmt::format("the {} experts of a mixture lie on ranks along ep alone", experts));
+  if (ranks == 1 && (batches < replicas.size() || !computes_experts_apart(c)))
+    refuse(replicas, fmt::format("the {} experts of a mixture lie on ranks along ep alone", experts));
   if (experts == 0) refuse(replicas, "there are no experts for ranks along ep; --experts 8 makes some");
   if (batches < replicas.size()) refuse(replicas, "ranks along ep go with ranks along dp alone yet");
   if (experts % ranks != 0) refuse(replicas, fmt::format("{} ranks along ep do not divide {} experts", ranks, experts));
@@ -43,26 +44,36 @@ void check_sizes(const Config& c, const Replicas& replicas, const nn::GptOptions
   (void)stages_of(c, replicas.along("pp"), model);
 }
 
-// What is about whole parameters, or about lists that ranks along dp alone have.
-void check_options(const Config& c, const Replicas& replicas) {
+// What is about whole parameters, or about lists that ranks along dp alone have; empty: nothing.
+std::string refused_option(const Config& c) {
   const auto& o = c.optimizer;
   if (c.training.sharding != "none")
-    refuse(replicas, fmt::format("--sharding {} does not go with parts of a model yet", c.training.sharding));
-  if (c.training.parts > 0)
-    refuse(replicas, fmt::format("--parts {} does not go with parts of a model yet", c.training.parts));
-  if (c.training.balance) refuse(replicas, "--balance does not go with parts of a model yet");
+    return fmt::format("--sharding {} does not go with parts of a model yet", c.training.sharding);
+  if (c.training.balance) return "--balance does not go with parts of a model yet";
   if (c.training.compress != "none")
-    refuse(replicas, fmt::format("--compress {} does not go with parts of a model yet", c.training.compress));
+    return fmt::format("--compress {} does not go with parts of a model yet", c.training.compress);
   if (o.name == "lamb" || o.name == "muon" || o.name == "adafactor")
-    refuse(replicas, fmt::format("{} looks at whole parameters, of which a rank has parts", o.name));
-  if (o.states != "f32") refuse(replicas, "states of 8 bits are of whole parameters, of which a rank has parts");
-  if (c.training.precision == "f16") refuse(replicas, "f16 does not go with parts of a model yet; bf16 does");
-  if (c.checkpoint.use_best) refuse(replicas, "--use-best does not go with parts of a model yet");
-  if (c.log.histograms_every > 0) refuse(replicas, "--histograms-every: no rank has all gradients");
-  if (c.run.check_numbers) refuse(replicas, "--check-numbers runs operations again, of one rank alone");
+    return fmt::format("{} looks at whole parameters, of which a rank has parts", o.name);
+  if (o.states != "f32") return "states of 8 bits are of whole parameters, of which a rank has parts";
+  if (c.training.precision == "f16") return "f16 does not go with parts of a model yet; bf16 does";
+  if (c.checkpoint.use_best) return "--use-best does not go with parts of a model yet";
+  if (c.log.histograms_every > 0) return "--histograms-every: no rank has all gradients";
+  if (c.run.check_numbers) return "--check-numbers runs operations again, of one rank alone";
+  return {};
+}
+
+void check_options(const Config& c, const Replicas& replicas) {
+  if (const std::string refused = refused_option(c); !refused.empty()) refuse(replicas, refused);
+  if (c.training.parts > 0 && replicas.along_batch().ranks < replicas.size())
+    refuse(replicas, fmt::format("--parts {} goes with ranks along dp and ep alone yet", c.training.parts));
 }
 
 }  // namespace
+
+bool computes_experts_apart(const Config& c) {
+  return c.training.parts > 0 && c.model.contains("experts") && c.model_value<Integer>("experts") > 0 &&
+         refused_option(c).empty();
+}
 
 void check_mesh(const Config& c, const Replicas& replicas, const nn::GptOptions& model) {
   check_sizes(c, replicas, model);

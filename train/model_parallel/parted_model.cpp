@@ -16,10 +16,10 @@
 namespace heddle::train {
 namespace {
 
-// Experts need tokens of other ranks, so gradients are sums over all of them within the program; elsewhere each rank
+// Experts need tokens of other ranks, so losses are means over all of them within the program; elsewhere each rank
 // along dp has a program of its own.
-std::vector<std::string> axes_of_batches(const Replicas& replicas) {
-  if (replicas.along("ep").ranks == 1) return {};
+std::vector<std::string> axes_of_batches(const Config& c, const Replicas& replicas) {
+  if (replicas.along("ep").ranks == 1 && !computes_experts_apart(c)) return {};
   std::vector<std::string> names{"ep"};
   if (replicas.along("dp").ranks > 1) names.insert(names.begin(), "dp");
   return names;
@@ -32,7 +32,8 @@ nn::GptPlace place_in(const nn::GptOptions& o, const Config& c, const Replicas& 
       .tensor = tensor,
       .positions = replicas.along("cp"),
       .experts = replicas.along("ep"),
-      .batch_axes = axes_of_batches(replicas),
+      .batch_axes = axes_of_batches(c, replicas),
+      .apart = computes_experts_apart(c),
       .vocabulary_in_parts = tensor.ranks > 1 && o.vocabulary % tensor.ranks == 0 && c.training.label_smoothing == 0,
       .sequence_parallel = c.training.sequence_parallel,
       .blocks = stages.own(),
@@ -64,6 +65,13 @@ std::vector<std::string> axis(const distributed::Mesh& mesh, const std::string& 
   return there ? std::vector{name} : std::vector<std::string>();
 }
 
+distributed::Mesh grid_of(const Config& c, const Replicas& replicas) {
+  std::vector<distributed::MeshAxis> axes = replicas.grid().axes();
+  const bool there = std::ranges::any_of(axes, [](const distributed::MeshAxis& a) { return a.name == "ep"; });
+  if (computes_experts_apart(c) && !there) axes.push_back({"ep", 1});
+  return {axes, replicas.size()};
+}
+
 std::optional<DType> low_precision(const Config& c) {
   return c.training.precision == "f32" ? std::nullopt : std::optional(parse_dtype(c.training.precision));
 }
@@ -72,6 +80,7 @@ std::optional<DType> low_precision(const Config& c) {
 
 PartedModel::PartedModel(const nn::Gpt& whole, const Config& c, Replicas& replicas, DeviceContext& device)
     : replicas_(replicas),
+      grid_(grid_of(c, replicas)),
       device_(device),
       options_((check_mesh(c, replicas, whole.options()), whole.options())),
       stages_(stages_of(c, replicas.along("pp"), options_)),
@@ -82,13 +91,13 @@ PartedModel::PartedModel(const nn::Gpt& whole, const Config& c, Replicas& replic
       smoothing_(c.training.label_smoothing),
       low_(low_precision(c)),
       parts_(whole, place_in(options_, c, replicas, stages_)),
-      links_(replicas.world(), replicas.grid()),
-      model_(replicas.world().group(replicas.grid(), axes_but_data(replicas.grid()))),
-      tensor_(replicas.world().group(replicas.grid(), axis(replicas.grid(), "tp"))),
-      data_(replicas.world().group(replicas.grid(), parts_.place().batch_axes.empty() ? axis(replicas.grid(), "dp")
-                                                                                      : std::vector<std::string>())),
-      stage_group_(replicas.world().group(replicas.grid(), axis(replicas.grid(), "pp"))),
-      tied_(replicas.world().group("ends of stages", ends_of_stages(replicas.grid(), in_stages()))) {
+      links_(replicas.world(), grid_),
+      model_(replicas.world().group(grid_, axes_but_data(grid_))),
+      tensor_(replicas.world().group(grid_, axis(grid_, "tp"))),
+      experts_(replicas.world().group(grid_, axis(grid_, "ep"))),
+      data_(replicas.world().group(grid_, axis(grid_, "dp"))),
+      stage_group_(replicas.world().group(grid_, axis(grid_, "pp"))),
+      tied_(replicas.world().group("ends of stages", ends_of_stages(grid_, in_stages()))) {
   std::map<std::string, size_t> numbers;
   for (const auto& [name, value] : whole.named_parameters()) {
     numbers.emplace(name, all_.size());

@@ -3,11 +3,11 @@
 //
 // Purpose: what --mesh dp=2,tp=2,pp=2 makes of a model: heads and widths along tp, blocks along pp, positions along
 // cp, experts along ep; ranks along dp have the same parts. Each rank's parameters are leaves that an optimizer takes
-// as they are. Gradients are those of the rank's part of the batch: sums over tp, cp and ep, and beside ep over dp,
-// follow from the types of values (core/graph/mesh_scope.h), those over pp from the pipeline, others over dp are the
-// caller's (mesh_step.h), and so are those over tp of what ranks with positions of their own share: once an update, in
-// one call, however many microbatches there are.
-// Invariants: every rank of the mesh makes the same calls; values are the whole model's up to rounding. Errors:
+// as they are. Gradients are those of the rank's part of the batch: sums over tp and cp follow from the types of values
+// (core/graph/mesh_scope.h), those over pp from the pipeline, those over dp are the caller's (mesh_step.h), and so are
+// those over ep of what its ranks share, and over tp of what ranks with positions of their own share: once an update,
+// in one call, however many microbatches there are. Under --parts a mixture's losses are those of each rank's own
+// tokens. Invariants: every rank of the mesh makes the same calls; values are the whole model's up to rounding. Errors:
 // ValueError for a mesh that the model's sizes do not fit, naming both, and for options that do not go with it; those
 // of distributed/errors.h. Thread safety: none.
 #pragma once
@@ -57,10 +57,21 @@ class PartedModel {
   // The gradient of the rank's n-th parameter is that of its own positions: its sum over tensor() is the caller's.
   bool is_of_own_positions(size_t n) const { return parts_.place().sequence_parallel && all_[own_[n]].cut.whole(); }
 
-  // Ranks that have the parts of one model; of those, the ranks along tp; the two stages that have the token table
-  // (else this rank alone); those over whose gradients of the same part the caller takes the mean.
+  // A pass takes a part of the batch by itself (GptPlace::apart).
+  bool has_experts_in_parts() const { return !parts_.place().batch_axes.empty(); }
+  bool is_apart() const { return parts_.place().apart; }
+  // Whether others along ep have other parts of the rank's n-th parameter.
+  bool is_of_experts(size_t n) const { return has_experts_in_parts() && !all_[own_[n]].cut.whole(); }
+  // Of the rank's n-th parameter, `parameter`; of experts of a pass that is apart (n, ...), by the rank that sent rows.
+  Tensor gradient_of(size_t n, const Tensor& parameter) const {
+    return parts_.gradient_of(all_[own_[n]].name, parameter);
+  }
+
+  // Ranks that have the parts of one model; of those, the ranks along tp, and along ep; the two stages that have the
+  // token table (else this rank alone); those over whose gradients of the same part the caller takes the mean.
   distributed::Group& group() { return model_; }
   distributed::Group& tensor() { return tensor_; }
+  distributed::Group& experts() { return experts_; }
   distributed::Group& tied() { return tied_; }
   distributed::Group& data() { return data_; }
 
@@ -91,6 +102,7 @@ class PartedModel {
   void send(const Tensor& x, int64_t to_place);
 
   Replicas& replicas_;
+  const distributed::Mesh grid_;  // with an axis ep, if it has one rank, where experts are computed apart
   DeviceContext& device_;
   const nn::GptOptions options_;
   const Stages stages_;
@@ -102,7 +114,7 @@ class PartedModel {
   std::vector<PartedParameter> all_;
   std::vector<size_t> own_;
   distributed::MeshLinks links_;
-  distributed::Group model_, tensor_, data_, stage_group_, tied_;
+  distributed::Group model_, tensor_, experts_, data_, stage_group_, tied_;
   std::vector<std::vector<Tensor>> batches_;  // of the update under way, by microbatch
   uint64_t chance_ = 0;                       // of its masks
   std::optional<Pipeline> pipeline_;

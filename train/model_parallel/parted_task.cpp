@@ -40,7 +40,7 @@ Generated PartedTask::generate() {
 std::unique_ptr<Task> in_parts(std::unique_ptr<Task> task, const Config& config, DeviceContext& device,
                                Replicas* replicas) {
   check_axis_options(config, replicas);
-  if (replicas == nullptr || !replicas->share_model()) return task;
+  if (replicas == nullptr || !(replicas->share_model() || computes_experts_apart(config))) return task;
   auto* language = dynamic_cast<LanguageModel*>(task.get());
   if (language == nullptr || gpt_of(*task) == nullptr)
     throw ValueError(fmt::format("[mesh] {}: the model of {} has no layers in parts; those of char-gpt and gpt2 have",

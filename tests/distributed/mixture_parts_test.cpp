@@ -1,0 +1,77 @@
+// Mixtures of experts under --parts: the same bits by one process and by ranks that have other experts, and the losses
+// of accumulation, whose batches are the same parts.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/distributed/mesh_runs.h"
+#include "tests/support/devices.h"
+
+namespace heddle::train {
+namespace {
+
+class MixtureInParts : public RunsOfMeshes, public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    RunsOfMeshes::SetUp();
+    device_ = GetParam();
+  }
+
+  // Sizes that fill no vector, picks that are dropped, masks, a limit of the norm, an average.
+  Config in_parts(int64_t parts) const {
+    Config c = with_experts(8);
+    c.model["layers"] = Integer{2};
+    c.model["width"] = Integer{10};
+    c.model["capacity_factor"] = Number{1.1};
+    c.model["dropout"] = Number{0.1};
+    c.training.parts = parts;
+    c.training.steps = 4;
+    c.training.clip_norm = 0.5;
+    c.training.ema = 0.9;
+    c.log.eval_every = 4;
+    return c;
+  }
+};
+
+TEST_P(MixtureInParts, BitsAreThoseOfOneProcessWhereverExpertsLie) {
+  const Config c = in_parts(4);
+  const Ran alone = run(c, {}).front();
+  ASSERT_EQ(alone.losses.size(), 4u);
+  EXPECT_NE(alone.losses[3], alone.losses[0]);
+  for (const Run& how :
+       {Run{.mesh = "ep=2", .ranks = 2}, Run{.mesh = "ep=4", .ranks = 4}, Run{.mesh = "dp=2,ep=2", .ranks = 4},
+        Run{.mesh = "ep=2,dp=2", .ranks = 4}, Run{.mesh = "dp=2", .ranks = 2}}) {
+    for (const Ran& rank : run(c, how)) {
+      EXPECT_EQ(rank.losses, alone.losses) << how.mesh;
+      EXPECT_EQ(rank.weights, alone.weights) << how.mesh;
+    }
+  }
+}
+
+// An expert on each rank.
+TEST_P(MixtureInParts, BitsAreThoseOfOneProcessWithAnExpertARank) {
+  Config c = in_parts(8);
+  c.training.steps = c.log.eval_every = 2;
+  const Ran alone = run(c, {}).front(), ranks = run(c, {.mesh = "ep=8", .ranks = 8}).back();
+  EXPECT_EQ(ranks.losses, alone.losses);
+  EXPECT_EQ(ranks.weights, alone.weights);
+}
+
+TEST_P(MixtureInParts, LossesAreThoseOfAccumulation) {
+  Config parts = in_parts(4);
+  parts.model["dropout"] = Number{0};
+  Config batches = parts;
+  batches.training.parts = 0;
+  batches.training.batch = 2;
+  batches.training.accumulate = 4;
+  expect_near(run(parts, {}).front().losses, run(batches, {}).front().losses, 1e-5);
+}
+
+std::string device_name(const testing::TestParamInfo<std::string>& parameter) {
+  return parameter.param.substr(0, parameter.param.find(':'));
+}
+INSTANTIATE_TEST_SUITE_P(Devices, MixtureInParts, testing::ValuesIn(heddle::test::value_devices()), device_name);
+
+}  // namespace
+}  // namespace heddle::train
