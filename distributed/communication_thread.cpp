@@ -135,6 +135,12 @@ void CommunicationThread::push() {
   }
 }
 
+// The same on all members: two ranks on a third one's host are on one host.
+size_t CommunicationThread::piece_bytes(const Members& members) const {
+  const bool near = std::ranges::all_of(members.ranks, [&](int rank) { return transport_->same_host(rank); });
+  return near ? options_.piece_bytes : std::min(options_.piece_bytes, options_.far_piece_bytes);
+}
+
 void CommunicationThread::start(Request request) {
   std::unique_ptr<Scratch> scratch;
   if (scratches_.empty()) {
@@ -149,8 +155,8 @@ void CommunicationThread::start(Request request) {
     return ticket->end({FailureKind::communication, fmt::format("{}: the world has lost ranks since", place)});
   if (broken_.empty()) {
     try {
-      running_.push_back(
-          std::make_unique<RunningCall>(std::move(request), *transport_, std::move(scratch), options_.piece_bytes));
+      const size_t piece = piece_bytes(request.members);
+      running_.push_back(std::make_unique<RunningCall>(std::move(request), *transport_, std::move(scratch), piece));
       return;
     } catch (const std::exception& error) {
       break_world(fmt::format("{}: {}", place, error.what()), true);

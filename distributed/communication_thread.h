@@ -57,6 +57,7 @@ class CommunicationThread {
   bool take_new();
   void push();
   void start(Request request);
+  size_t piece_bytes(const Members& members) const;
   bool progress();
   void advance(RunningCall& call, bool& any);
   void check_limit(const RunningCall& call) const;

@@ -25,6 +25,10 @@ std::string find_all(void* library, MpiFunctions<Handle>& f) {
   find(library, "MPI_Comm_size", f.comm_size, lacking);
   find(library, "MPI_Comm_set_errhandler", f.comm_set_errhandler, lacking);
   find(library, "MPI_Comm_get_attr", f.comm_get_attr, lacking);
+  find(library, "MPI_Comm_group", f.comm_group, lacking);
+  find(library, "MPI_Group_translate_ranks", f.group_translate_ranks, lacking);
+  find(library, "MPI_Group_free", f.group_free, lacking);
+  find(library, "MPI_Allgather", f.allgather, lacking);
   find(library, "MPI_Isend", f.isend, lacking);
   find(library, "MPI_Irecv", f.irecv, lacking);
   find(library, "MPI_Test", f.test, lacking);

@@ -22,6 +22,10 @@ struct MpiFunctions {
   int (*comm_size)(Handle, int*);
   int (*comm_set_errhandler)(Handle, Handle);
   int (*comm_get_attr)(Handle, int, void*, int*);
+  int (*comm_group)(Handle, Handle*);
+  int (*group_translate_ranks)(Handle, int, const int*, Handle, int*);
+  int (*group_free)(Handle*);
+  int (*allgather)(const void*, int, Handle, void*, int, Handle, Handle);
   int (*isend)(const void*, int, Handle, int, int, Handle, Handle*);
   int (*irecv)(void*, int, Handle, int, int, Handle, Handle*);
   int (*test)(Handle*, int*, void*);

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/hash.h"
 #include "heddle/core/base/seconds_since.h"
 #include "heddle/core/base/system/library.h"
 #include "heddle/core/base/system/machine.h"
@@ -43,6 +46,7 @@ class MpiTransport final : public Transport {
     check_tags();
     check(mpi_.comm_dup(mpi_.world, &comm_), "MPI_Comm_dup");
     check(mpi_.comm_set_errhandler(comm_, mpi_.errors_return), "MPI_Comm_set_errhandler");
+    learn_hosts();
   }
   ~MpiTransport() override {
     if (survives_)
@@ -54,6 +58,9 @@ class MpiTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string name() const override { return name_; }
+  bool same_host(int rank) const override {
+    return hosts_[static_cast<size_t>(rank)] == hosts_[static_cast<size_t>(rank_)];
+  }
 
   Message send(int to, int tag, std::span<const std::byte> bytes) override {
     const Message message = new_message();
@@ -115,6 +122,7 @@ class MpiTransport final : public Transport {
   void shrink() override {
     Handle left{};
     check(mpi_.comm_shrink(comm_, &left), "MPIX_Comm_shrink");
+    keep_hosts_of(left);
     comm_ = left;
     check(mpi_.comm_set_errhandler(comm_, mpi_.errors_return), "MPI_Comm_set_errhandler");
     check(mpi_.comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -122,6 +130,28 @@ class MpiTransport final : public Transport {
   }
 
  private:
+  void learn_hosts() {
+    const uint64_t mine = hash_string(os::host_name());
+    hosts_.resize(static_cast<size_t>(size_));
+    constexpr int bytes = sizeof mine;
+    check(mpi_.allgather(&mine, bytes, mpi_.byte, hosts_.data(), bytes, mpi_.byte, comm_), "MPI_Allgather");
+  }
+  // Of the ranks that are left, in their order. Nobody is asked: another rank may be lost meanwhile.
+  void keep_hosts_of(Handle left) {
+    int count = 0;
+    Handle before{}, behind{};
+    check(mpi_.comm_size(left, &count), "MPI_Comm_size");
+    check(mpi_.comm_group(comm_, &before), "MPI_Comm_group");
+    check(mpi_.comm_group(left, &behind), "MPI_Comm_group");
+    std::vector<int> ranks(static_cast<size_t>(count)), were(ranks.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    check(mpi_.group_translate_ranks(behind, count, ranks.data(), before, were.data()), "MPI_Group_translate_ranks");
+    std::vector<uint64_t> hosts;
+    for (const int rank : were) hosts.push_back(hosts_.at(static_cast<size_t>(rank)));
+    hosts_ = std::move(hosts);
+    check(mpi_.group_free(&before), "MPI_Group_free");
+    check(mpi_.group_free(&behind), "MPI_Group_free");
+  }
   // The others may still read what was sent last.
   void leave() {
     const auto start = std::chrono::steady_clock::now();
@@ -183,6 +213,7 @@ class MpiTransport final : public Transport {
   std::string name_;
   Handle comm_{};
   int rank_ = 0, size_ = 0;
+  std::vector<uint64_t> hosts_;  // hashes of their names, by rank
   bool survives_, given_up_ = false;
   std::vector<Handle> open_;  // requests, by message
   std::vector<Message> free_;

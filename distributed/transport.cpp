@@ -13,6 +13,7 @@ namespace {
 
 }  // namespace
 
+bool Transport::same_host(int) const { return true; }
 void Transport::withdraw() { refuse(*this); }
 bool Transport::agree(bool, double) { refuse(*this); }
 void Transport::shrink() { refuse(*this); }

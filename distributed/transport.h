@@ -24,6 +24,9 @@ class Transport {
   virtual int size() const = 0;
   // "Open MPI v4.1.4", "threads".
   virtual std::string name() const = 0;
+  // Whether that rank's process is on this one's host, so that messages go through memory; of three ranks on one host
+  // each says so of both others.
+  virtual bool same_host(int rank) const;
 
   // At most `largest_message` bytes; a tag is below `tags`. The receiver names as many bytes as were sent.
   virtual Message send(int to, int tag, std::span<const std::byte> bytes) = 0;

@@ -17,8 +17,9 @@ namespace {
 const WorldOptions& checked(const WorldOptions& options) {
   if (!(options.limit_seconds > 0))
     throw ValueError(fmt::format("[world] the limit is {} s; it must be above 0", options.limit_seconds));
-  if (options.piece_bytes == 0 || options.piece_bytes > Transport::largest_message)
-    throw ValueError(fmt::format("[world] pieces of {} bytes; there may be 1 to 2^30", options.piece_bytes));
+  for (const size_t bytes : {options.piece_bytes, options.far_piece_bytes})
+    if (bytes == 0 || bytes > Transport::largest_message)
+      throw ValueError(fmt::format("[world] pieces of {} bytes; there may be 1 to 2^30", bytes));
   return options;
 }
 

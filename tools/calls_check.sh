@@ -3,14 +3,38 @@
 # without it (HEDDLE_TEST_UNCOMPARED), in turns. Prints both medians of each turn, and the median of their quotients.
 # Where steps scatter by more than that, one call by itself says it: `calls` makes sums of so many floats alone.
 #   tools/calls_check.sh [RECIPE [BATCH [STEPS [TURNS]]]]
+# `link` says what sums move over a link of a rate between two network namespaces (root), one at a time and several under
+# way, in turns in pieces of 63 KiB, which is what travels between hosts, and of 256.
 #   tools/calls_check.sh calls [ELEMENTS [TURNS]]
-#   char-gpt 16 60 5; 109390 (the gradients of mnist-mlp) 5; BUILD: the build folder, build/release; DEVICE: opencl:0
+#   tools/calls_check.sh link [RATE [TURNS]]
+#   char-gpt 16 60 5; 109390 (the gradients of mnist-mlp) 5; 200mbit 3; BUILD: the build folder, build/release; DEVICE: opencl:0
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 recipe=${1:-char-gpt} batch=${2:-16} steps=${3:-60} turns=${4:-5}
 source tools/ranks.bash
 need mpirun
+
+if [ "$recipe" = link ]; then
+  rate=${2:-200mbit} turns=${3:-3} ranks=$(dirname "$heddle")/heddle_mpi_ranks
+  [ -x "$ranks" ] || skip "$ranks is not built"
+  source tools/two_hosts.bash
+  open_hosts d tc
+  link_hosts "$rate"
+  for ((turn = 1; turn <= turns; ++turn)); do
+    for sums in "131072 40 1" "786432 8 1" "131072 8 6"; do  # elements, rounds, at once
+      for piece in 64512 262144; do
+        read -r elements rounds at_once <<< "$sums"
+        us=$(on_both 10.203.0 "$ranks" calls 60 "$elements" "$rounds" "$at_once" "$piece" 2> "$folder/error" < /dev/null |
+          sed -n 's/^ok \(.*\) us$/\1/p')
+        [ -n "$us" ] || { cat "$folder/error" >&2; exit 1; }
+        awk "BEGIN { printf \"$rate, %d at a time of $elements floats, pieces of $piece: %.1f ms, %.1f MB/s each way\\n\",
+          $at_once, $us / 1000, 4 * $elements * $at_once / $us }"
+      done
+    done
+  done
+  exit
+fi
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -114,6 +114,11 @@ std::vector<std::pair<std::string, std::string>> variables_of_mpirun(const Launc
       {"OMPI_MCA_mpi_yield_when_idle", "1"},
       {launched_variable, fmt::format("{}", fmt::join(launch.devices, ","))},
       {launcher_variable, name_of_launcher()}};
+  // Behind a loss mpirun waits a second before it asks the others to end, and another one before it kills them: where
+  // the run goes on from a checkpoint nobody needs either.
+  if (launch.restarts.left > 0)
+    for (const char* patience : {"OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout"})
+      variables.emplace_back(patience, os::variable(patience).value_or("0"));
   if (launch.hosts.empty())
     variables.insert(variables.end(), {{"OMPI_MCA_plm", "isolated"}, {"OMPI_MCA_btl", "^tcp"}});
   else

@@ -172,6 +172,7 @@ TEST(World, RefusesOptionsWithoutSense) {
   };
   tests::expect_error<ValueError>(made({.limit_seconds = 0}), {"[world] the limit is 0 s; it must be above 0"});
   tests::expect_error<ValueError>(made({.piece_bytes = 0}), {"[world] pieces of 0 bytes"});
+  tests::expect_error<ValueError>(made({.far_piece_bytes = 0}), {"[world] pieces of 0 bytes"});
   tests::expect_error<ValueError>([] { LocalWorld none(0); }, {"at least one rank, not 0"});
   tests::expect_error<ValueError>([&] { local.transport(1); }, {"rank 1 is not below 1"});
 }

@@ -1,7 +1,7 @@
 // A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks collectives|program|mismatch|silent|twice`,
 // for tools/disagree_check.sh: `heddle_mpi_ranks shape|dtype|order|skipped|uneven|loop|stopped LIMIT_S`, and for
-// tools/calls_check.sh: `heddle_mpi_ranks calls LIMIT_S ELEMENTS`. Rank 0 prints a line that begins with "ok", others
-// theirs behind their number; 3 is the exit code after a failure.
+// tools/calls_check.sh: `heddle_mpi_ranks calls LIMIT_S ELEMENTS [ROUNDS [AT_ONCE [PIECE_BYTES]]]`. Rank 0 prints a
+// line that begins with "ok", others theirs behind their number; 3 is the exit code after a failure.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -103,14 +103,23 @@ void program(World& world) {
   if (world.rank() == 0) std::printf("ok %.17g\n", got[0].item());
 }
 
-// What a sum over ranks takes, median in us.
-void calls(World& world, int64_t elements) {
-  constexpr int rounds = 3000;
-  std::vector<float> values(static_cast<size_t>(elements));
+struct Sums {
+  int64_t elements = 1;
+  int rounds = 3000, at_once = 1;
+  size_t piece_bytes = 0;  // 0: as training
+};
+
+// What so many sums over ranks, called one behind the other and under way together, take; median in us.
+void calls(World& world, const Sums& sums) {
+  std::vector<std::vector<float>> values(static_cast<size_t>(sums.at_once));
+  for (std::vector<float>& each : values) each.resize(static_cast<size_t>(sums.elements));
   std::vector<double> took;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < sums.rounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
-    world.all().all_reduce(values.data(), DType::f32, {elements}).wait();
+    std::vector<distributed::Ticket> tickets;
+    for (std::vector<float>& each : values)
+      tickets.push_back(world.all().all_reduce(each.data(), DType::f32, {sums.elements}));
+    for (const distributed::Ticket& ticket : tickets) ticket.wait();
     took.push_back(1e6 * seconds_since(start));
   }
   if (world.rank() == 0) std::printf("ok %.2f us\n", median(took));
@@ -158,12 +167,14 @@ void disagree(World& world, const std::string& what) {
 
 const std::vector<std::string> disagreements = {"shape", "dtype", "order", "skipped", "uneven", "loop", "stopped"};
 
-int run(const std::string& what, double limit, int64_t elements) {
+int run(const std::string& what, double limit, const Sums& sums) {
   const bool disagrees = std::ranges::find(disagreements, what) != disagreements.end(), hangs = what == "silent";
-  std::unique_ptr<World> world = open_world({.limit_seconds = hangs ? 1.0 : limit});
+  WorldOptions options{.limit_seconds = hangs ? 1.0 : limit};
+  if (sums.piece_bytes != 0) options.piece_bytes = options.far_piece_bytes = sums.piece_bytes;
+  std::unique_ptr<World> world = open_world(options);
   if (what == "collectives") collectives(*world);
   if (what == "program") program(*world);
-  if (what == "calls") calls(*world, elements);
+  if (what == "calls") calls(*world, sums);
   if (what == "mismatch") mismatch(*world);
   if (hangs) silent(*world);
   if (disagrees) disagree(*world, what);
@@ -178,7 +189,15 @@ int run(const std::string& what, double limit, int64_t elements) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc > 1 ? argv[1] : "", argc > 2 ? std::stod(argv[2]) : 60, argc > 3 ? std::stoll(argv[3]) : 1);
+    const auto number = [&](int place, int64_t otherwise) {
+      return argc > place ? std::stoll(argv[place]) : otherwise;
+    };
+    Sums sums;
+    sums = {.elements = number(3, sums.elements),
+            .rounds = static_cast<int>(number(4, sums.rounds)),
+            .at_once = static_cast<int>(number(5, sums.at_once)),
+            .piece_bytes = static_cast<size_t>(number(6, 0))};
+    return run(argc > 1 ? argv[1] : "", argc > 2 ? std::stod(argv[2]) : 60, sums);
   } catch (const CommunicationError& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     std::fflush(stderr);
