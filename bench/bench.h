@@ -70,6 +70,9 @@ struct Case {
   bool stateful =
       false;  // running it changes what it computes (an optimizer): results are only checked after the first run
   std::function<Workload(const Environment&)> make;
+  // For the reference evaluator, of a case that is long there: a part of this case, whose results are the last elements
+  // of `make`'s. Optional.
+  std::function<Workload(const Environment&)> last_part;
   // Instead of a workload: a figure of the host, in seconds, one sample a repetition or more. Such a case also runs on
   // null:0.
   std::function<std::vector<double>(DeviceContext&, int repetitions)> host;

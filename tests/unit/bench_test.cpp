@@ -83,6 +83,23 @@ TEST(Cases, TrafficAndDifferences) {
   EXPECT_NE(difference(std::vector<float>{1}, std::vector<float>{1, 2}, 1), "");
 }
 
+std::vector<float> first_result(const Workload& workload) {
+  const std::vector<Tensor> results = workload.run();
+  return floats_of(results.at(0));
+}
+
+// Of 32 pictures through ResNet-50 the reference computes one.
+TEST(Cases, TheReferenceComputesTheLastExampleOfAForwardPass) {
+  for (const char* name : {"mlp:3", "cnn:2", "mlp:1"}) {
+    const Case c = make_case(find_family("infer"), name, DType::f32);
+    ASSERT_TRUE(c.last_part) << name;
+    const Environment reference{heddle::device("reference:0"), {}};
+    const std::vector<float> all = first_result(c.make(reference)), last = first_result(c.last_part(reference));
+    ASSERT_EQ(last.size(), 10u) << name;
+    EXPECT_TRUE(std::equal(last.begin(), last.end(), all.end() - 10)) << name;
+  }
+}
+
 // Seconds are least at MR = 12, NV = 2 of schedule 2; some points are faster but wrong.
 class Landscape {
  public:
