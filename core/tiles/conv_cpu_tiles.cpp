@@ -169,11 +169,13 @@ int64_t rows_of_strips(const ConvProblem& p) {
   return best;
 }
 
-// Vectors along the width and blocks of rows in registers, some channels a group.
+// Vectors along the width and blocks of rows in registers, some channels a group. Rows of at most 8 fill half a vector,
+// which takes a fifth longer; but only kernels of one width can share a launch (core/run/chains.h), which for one image
+// is worth more.
 Row pick_strips(const Caps& caps, const ConvProblem& p) {
   const int64_t cores = std::max<int64_t>(1, caps.compute_units);
   Row row{{"SCHEDULE", conv_schedules::strips},
-          {"VW", p.out[2] <= 8 ? 8 : 16},
+          {"VW", p.out[2] <= 8 && p.N > 1 ? 8 : 16},
           {"QT", choice_at_least("conv", "QT", std::min<int64_t>(ceil_div(p.out[2], 16), 16))},
           {"QH", rows_of_strips(p)}};
   const auto staged = [&] { return packed_extent(p, 1, row["QH"]) * (packed_extent(p, 2, row["QT"] * 16) + 16); };
