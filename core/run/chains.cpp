@@ -53,9 +53,10 @@ double lost_seconds(const Launch& launch, const Caps& caps) {
 
 // How chains of one list of launches run.
 struct Manner {
-  int64_t rows = 1;     // how often in a row
-  bool shared = false;  // several workers may
-  double longest = 0;   // of their links, seconds on one core by guess
+  int64_t rows = 1;       // how often in a row
+  bool shared = false;    // several workers may
+  double longest = 0;     // of their links, seconds on one core by guess
+  size_t long_texts = 0;  // of one chain, of kernels that one core takes longer for
 };
 
 // One chain while it grows.
@@ -67,17 +68,18 @@ class ChainBuilder {
   // False, and nothing changes, when the chain is full or the kernel does not go with the others.
   bool add(const Launch& launch, const KernelSource& source) {
     const std::string width = part_vector_width(source);
-    const bool fresh = !parts_.contains(source.hash());
+    const bool fresh = !parts_.contains(source.hash()), lasts = lost_seconds(launch, caps_) > limits_.seconds;
     const auto more = std::count_if(launch.places.begin(), launch.places.end(),
                                     [&](const Place& place) { return !buffer_of_.contains(key(place)); });
     if ((!width_.empty() && !width.empty() && width != width_) || links_.size() == limits_.links ||
-        (fresh && parts_.size() == limits_.texts) ||
+        (fresh && (parts_.size() == limits_.texts || (lasts && long_texts_ == manner_.long_texts))) ||
         row_.places.size() + static_cast<size_t>(more) + 2 > caps_.max_bindings)
       return false;
     if (!width.empty()) width_ = width;
     if (fresh) {
       parts_.emplace(source.hash(), fmt::format("hk_part{}", parts_.size()));
       texts_.push_back(source);
+      long_texts_ += lasts ? 1 : 0;
     }
     links_.push_back({parts_.at(source.hash()), source.name, {}, {}});
     lost_seconds_ += lost_seconds(launch, caps_);
@@ -194,6 +196,7 @@ class ChainBuilder {
   const ChainLimits& limits_;
   Manner manner_;
   double lost_seconds_ = 0;
+  size_t long_texts_ = 0;
   std::string width_;
   std::map<uint64_t, std::string> parts_;  // by hash, the name of the function
   std::vector<KernelSource> texts_;        // in the order of their functions
@@ -222,14 +225,15 @@ class ImageChainer {
   }
 
  private:
-  // Kernels that last are long texts, which compilers take longer for together than one by one: chains of them are for
-  // lists of few different kernels.
+  // Kernels that last are long texts, which compilers take longer for together than one by one: where there are many, a
+  // chain has few of them, and a loop's has none.
   Manner manner_of(const std::vector<Launch>& launches, int64_t rows) const {
     std::set<int32_t> texts;
     for (const Launch& launch : launches) texts.insert(launch.kind == Launch::Kind::kernel ? launch.index : -1);
-    const bool few = texts.size() <= limits_.few_texts;
-    const bool many_rows = rows >= limits_.shared_rows || setting() == Setting::shared;
-    return {rows, shares_links(caps_, limits_) && (few || many_rows), few ? limits_.longest : limits_.longest_of_many};
+    const bool few = texts.size() <= limits_.few_texts, list = rows == 1;
+    const bool shared = few || list || rows >= limits_.shared_rows || setting() == Setting::shared;
+    return {rows, shared && shares_links(caps_, limits_), few || list ? limits_.longest : limits_.longest_of_many,
+            list && !few ? limits_.long_texts : limits_.texts};
   }
 
   bool may_chain(const Launch& launch, const Manner& manner) const {

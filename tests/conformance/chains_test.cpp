@@ -122,8 +122,9 @@ TEST_P(Chains, LongOnesAreCut) {
   }
 }
 
-// Products of 0.4 ms by guess: one launch of several workers where few different kernels are to be compiled once more.
-TEST_P(Chains, LongLinksOfFewKernelsAreOneLaunch) {
+// Products of 0.4 ms by guess: launches of several workers, of which one compiles few different kernels once more where
+// there are many.
+TEST_P(Chains, LongLinksAreLaunchesOfSeveralWorkers) {
   const Tensor x = drawn({191, 193}, 30), w = drawn({193, 193}, 31);
   const bool shared = chained() && shares_links(device().caps());
   const size_t few = expect_replays([&] { return tanh(matmul(tanh(matmul(tanh(matmul(x, w)), w)), w)); });
@@ -135,7 +136,8 @@ TEST_P(Chains, LongLinksOfFewKernelsAreOneLaunch) {
     for (const Unary f : different) y = f(matmul(y, w) * 1e-2);
     return y;
   });
-  EXPECT_EQ(many, different.size());
+  const size_t of_one = ChainLimits().long_texts;
+  EXPECT_EQ(many, shared ? (different.size() + of_one - 1) / of_one : different.size());
 }
 
 TEST_P(Chains, LargeKernelsStayOfAllCores) {
