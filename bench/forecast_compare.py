@@ -15,7 +15,8 @@ that of messages between two ranks of this machine. Processors of this machine m
 rate's bandwidth and latency are those with which forecasts of vae:2, which computes little, and of the first case, on
 the first mesh, are the measurements, so that the first case is none (--latency says it instead, also of memory), and a
 byte takes as long of a rank's processor as at the fastest rate, 10gbit, of vae:2. What a cut of a step takes
-(machine.cut) is fitted on the first case of zero2, unless --cut says it: shards come before what else cuts a step.
+(machine.cut) is fitted on the first case of zero2, unless --cut says it: shards come before what else cuts a step. What recording a step takes (machine.record), which
+ranks with parts of a model do anew, is what `heddle bench step --loop` takes longer than the replayed step.
 Stages take --microbatches. Exit code: 0; 1 when bytes, memory or time differ by more; 2 with one line when something is
 missing. Vocabularies of language models follow their text: char-gpt gets one of 65 characters, as the plan has.
 """
@@ -37,6 +38,7 @@ memory_bandwidth = {memory_bandwidth}
 efficiency = {efficiency}
 half_size = 8
 cut = {cut}
+record = {record}
 """
 LEVEL = """[level.{name}]
 bandwidth = {bandwidth}
@@ -47,6 +49,7 @@ UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 PAYLOAD = 1448 / 1514  # of a frame over TCP with time stamps
 EFFICIENCY = 0.005  # of that peak
 FASTEST = "10gbit"
+ONE_CORE = {"POCL_MAX_PTHREAD_COUNT": "1", "POCL_CPU_MAX_CU_COUNT": "1", "LP_NUM_THREADS": "1"}
 PROBE = ("vae", 2)  # examples of a rank: many bytes, little computing
 QUESTION = 208  # bytes in which two ranks ask each other in the first update whether they share memory
 
@@ -132,10 +135,19 @@ class Comparison:
 
     def alone(self, recipe, batch):
         bound = ["taskset", "-c", "0"] if shutil.which("taskset") else []
-        one = {"POCL_MAX_PTHREAD_COUNT": "1", "POCL_CPU_MAX_CU_COUNT": "1", "LP_NUM_THREADS": "1"}
         words = self.training(recipe, batch, "none", "dp=1", self.options.steps)
         command = bound + [self.options.heddle, "train"] + words + self.quietly() + ["--device", self.options.device]
-        return done_line(output_of(command, dict(os.environ, **one)))
+        return done_line(output_of(command, dict(os.environ, **ONE_CORE)))
+
+    # Seconds of the host that recording a step takes: that of one process in a loop, less that of its replay.
+    def recording(self, recipe, batch):
+        def seconds(*how):
+            bound = ["taskset", "-c", "0"] if shutil.which("taskset") else []
+            command = bound + [self.options.heddle, "bench", "step", "--cases", f"{recipe}:{batch}", "--json",
+                               "--device", self.options.device, *how]
+            rows = output_of(command, dict(os.environ, **ONE_CORE)).splitlines()
+            return next(json.loads(row)["seconds"] for row in rows if row.startswith("{"))
+        return max(seconds("--loop") - seconds(), 0.0)
 
     def together(self, recipe, batch, mesh, link, sharding):
         environment = dict(os.environ, HEDDLE_DEVICE=self.options.device, DEVICE=self.options.device,
@@ -152,11 +164,12 @@ class Comparison:
         processor = 1 / bandwidth if link == "memory" else min(self.processor or 0, 1 / bandwidth)
         return LEVEL.format(name=name, bandwidth=bandwidth, latency=latency, processor=processor)
 
-    def plan(self, recipe, batch, mesh, link, sharding, speed, device=(), latency=None, cut=None):
+    def plan(self, recipe, batch, mesh, link, sharding, speed, device=(), latency=None, cut=None, record=0.0):
         o = self.options
         cut = cut if cut is not None else self.cut or 0.0
         own = speed / max(1, math.ceil(ranks_of(mesh) / self.cores))
-        text = MACHINE.format(efficiency=EFFICIENCY * own, memory_bandwidth=o.memory_bandwidth * own, cut=cut)
+        text = MACHINE.format(efficiency=EFFICIENCY * own, memory_bandwidth=o.memory_bandwidth * own, cut=cut,
+                              record=record)
         if link != "memory" and ranks_of(mesh) > 2:
             text += self.level("host", "memory", o.bandwidth, self.latencies.get("memory", 0.0))
             text += f"ranks = {ranks_of(mesh) // 2}\n"
@@ -217,6 +230,15 @@ class Comparison:
                 pathlib.Path(self.options.measured).write_text(json.dumps(self.kept))
         return self.kept[name]
 
+    def recorded(self, recipe, batch):
+        name = f"{recipe}:{batch} record"
+        if name not in self.kept:
+            self.kept[name] = self.recording(recipe, batch)
+            if self.options.measured:
+                pathlib.Path(self.options.measured).write_text(json.dumps(self.kept))
+        print(f"recording a step of {recipe}:{batch} takes {self.kept[name] * 1e6:.0f} us")
+        return self.kept[name]
+
     def compare(self, recipe, batch, mesh, link, sharding):
         own, fitted, speed = batch // size_of(mesh, "dp"), False, 1
         together = self.measured(recipe, batch, mesh, link, sharding)
@@ -227,7 +249,9 @@ class Comparison:
             case = (recipe, batch, mesh, link, sharding)
             fitted = self.fits_latency(case, speed, measured * 1e-3) or self.fits_cut(case, speed, measured * 1e-3)
         self.bandwidths.setdefault(link, self.options.bandwidth)
-        made = self.plan(recipe, batch, mesh, link, sharding, speed, ("--device", self.options.device))
+        in_parts = any(size_of(mesh, axis) > 1 for axis in ("tp", "pp", "cp"))
+        record = self.recorded(recipe, own) if in_parts and not self.options.without_time else 0.0
+        made = self.plan(recipe, batch, mesh, link, sharding, speed, ("--device", self.options.device), record=record)
         sent = together["bytes_sent_per_step"]
         memory = made["memory_bytes"]["peak"] / together["peak_device_bytes"]
         time = made["step_seconds"] / (measured * 1e-3)

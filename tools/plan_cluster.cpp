@@ -25,7 +25,8 @@ const std::map<std::string, double Machine::*>& machine_keys() {
                                                                 {"memory_bandwidth", &Machine::memory_bandwidth},
                                                                 {"efficiency", &Machine::efficiency},
                                                                 {"half_size", &Machine::half_size},
-                                                                {"cut", &Machine::cut}};
+                                                                {"cut", &Machine::cut},
+                                                                {"record", &Machine::record}};
   return keys;
 }
 

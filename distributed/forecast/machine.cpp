@@ -31,7 +31,8 @@ void check(const Machine& m) {
   for (const auto& [key, value] :
        {std::pair{"flops_f32", m.flops_f32}, {"flops_f16", m.flops_f16}, {"flops_bf16", m.flops_bf16}})
     if (value != 0 && !is_positive(value)) refuse(key, value, "above 0");
-  if (!std::isfinite(m.cut) || m.cut < 0) refuse("cut", m.cut, "at least 0");
+  for (const auto& [key, value] : {std::pair{"cut", m.cut}, {"record", m.record}})
+    if (!std::isfinite(value) || value < 0) refuse(key, value, "at least 0");
   if (!is_positive(m.efficiency) || m.efficiency > 1) refuse("efficiency", m.efficiency, "above 0 and at most 1");
   if (!std::isfinite(m.half_size) || m.half_size < 0) refuse("half_size", m.half_size, "at least 0");
 }

@@ -19,6 +19,7 @@ struct Machine {
   double memory_bandwidth = 0;                          // bytes a second
   double efficiency = 1;                                // share of the peak that large products reach
   double cut = 0;        // seconds for which a step that is cut, to send or to get something, computes nothing
+  double record = 0;     // seconds of the host that recording a whole step takes, where it is not replayed
   double half_size = 0;  // size at which a dimension costs half of the speed
 
   // ValueError for a dtype of which it says nothing.

@@ -77,6 +77,7 @@ class Forecaster {
       chunk.working = std::max(chunk.working, block.working);
     }
     if (share_.pp > 1) add_messages(chunk, first == 0, ends);
+    if (in_parts()) add_recording(chunk);
     if (shards(Sharding::zero3) && share_.sharers.ranks > 1) add_gathers(chunk);
     return chunk;
   }
@@ -102,6 +103,18 @@ class Forecaster {
     // A stage reads what goes, and hands what comes to its device, between two passes.
     chunk.cost.forward += cluster_.machine.cut;
     chunk.cost.input_gradient += cluster_.machine.cut;
+  }
+
+  // Ranks with parts of the model record each pass anew: a forward pass half as many operations as a backward pass.
+  void add_recording(Chunk& chunk) const {
+    const auto layers = [&](size_t first, size_t last) {
+      double count = 0;
+      for (size_t i = first; i < last; ++i) count += static_cast<double>(step_.blocks[i].layers.size());
+      return count;
+    };
+    const double all = layers(0, step_.blocks.size());
+    const double third = all > 0 ? cluster_.machine.record * layers(chunk.first, chunk.last) / all / 3 : 0;
+    for (double* pass : {&chunk.cost.forward, &chunk.cost.input_gradient, &chunk.cost.weight_gradient}) *pass += third;
   }
 
   // As many as a chunk's parameters come in, and their gradients go in.

@@ -64,6 +64,9 @@ TEST(ForecastMachine, ProductsAndTraffic) {
     Machine other = machine;
     other.cut = bad;
     EXPECT_NE(refusal_of([&] { check(other); }).find("machine.cut"), std::string::npos) << bad;
+    other = machine;
+    other.record = bad;
+    EXPECT_NE(refusal_of([&] { check(other); }).find("machine.record"), std::string::npos) << bad;
   }
 }
 
@@ -273,6 +276,23 @@ TEST_F(AsTrained, AStepIsCutWhereItSendsOrGets) {
   const double two = cuts({.mesh = "dp=2", .batch = 4, .sharding = Sharding::zero2});
   EXPECT_GE(two, 1);
   EXPECT_LE(two, buckets);
+}
+
+// Whole models are replayed; of parts each microbatch is recorded anew, a stage's share of it.
+TEST_F(AsTrained, PartsAreRecordedAnew) {
+  const auto recorded = [&](const ForecastOptions& o) {
+    const auto seconds_with = [&](double record) {
+      const Machine machine{.flops_f32 = 1e30, .memory = 1e12, .memory_bandwidth = 1e30, .record = record};
+      const Links links({{.name = "all", .bandwidth = 1e18}});
+      return forecast(step_, {.name = "near", .machine = machine, .links = links}, o).step_seconds;
+    };
+    return seconds_with(1) - seconds_with(0);
+  };
+  EXPECT_NEAR(recorded({.mesh = "dp=2", .batch = 4}), 0, 1e-9);
+  EXPECT_NEAR(recorded({.mesh = "tp=2", .batch = 4, .microbatches = 1}), 1, 1e-6);
+  EXPECT_NEAR(recorded({.mesh = "tp=2", .batch = 4, .microbatches = 4}), 4, 1e-6);
+  // Two stages have half of the layers each, or nearly so: p + m - 1 halves.
+  EXPECT_NEAR(recorded({.mesh = "pp=2", .batch = 8, .microbatches = 8}), 9 / 2.0, 0.5);
 }
 
 // Sums of zero1, and of ranks that have parts of a model, begin when the backward pass is over; zero2's, and those of
