@@ -15,8 +15,9 @@ that of messages between two ranks of this machine. Processors of this machine m
 rate's bandwidth and latency are those with which forecasts of vae:2, which computes little, and of the first case, on
 the first mesh, are the measurements, so that the first case is none (--latency says it instead, also of memory), and a
 byte takes as long of a rank's processor as at the fastest rate, 10gbit, of vae:2. What a cut of a step takes
-(machine.cut) is fitted on the first case of zero2, unless --cut says it: shards come before what else cuts a step. What recording a step takes (machine.record), which
-ranks with parts of a model do anew, is what `heddle bench step --loop` takes longer than the replayed step.
+(machine.cut) is fitted on the first case of zero2, unless --cut says it: shards come before what else cuts a step.
+What recording a step takes (machine.record), which ranks with parts of a model do anew, is what `heddle bench step
+--loop` takes longer than the replayed step.
 Stages take --microbatches. Exit code: 0; 1 when bytes, memory or time differ by more; 2 with one line when something is
 missing. Vocabularies of language models follow their text: char-gpt gets one of 65 characters, as the plan has.
 """
