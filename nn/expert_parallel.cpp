@@ -21,10 +21,12 @@ Linear copied(const Linear& router) {
                                    &w.device()));
 }
 
-// (n, ...): the same values for each of n ranks, in the memory of one.
+// (n, ...): the same values for each of n ranks, in the memory of one. A single expert is copied: rows of all ranks
+// would be one product by it, which is another kernel.
 Tensor for_each_rank(const Tensor& parameter, int64_t n) {
-  const Shape shape = parameter.shape().inserted(0, n);
-  Tensor leaf = expand(unsqueeze(parameter.detach(), 0), shape);
+  const Tensor one = unsqueeze(parameter.detach(), 0);
+  Tensor leaf = parameter.dim(0) > 1 ? expand(one, parameter.shape().inserted(0, n))
+                                     : concat(std::vector<Tensor>(static_cast<size_t>(n), one), 0);
   leaf.set_requires_grad(parameter.requires_grad());
   return leaf;
 }

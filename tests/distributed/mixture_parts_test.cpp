@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/core/ir/dynamic_shapes.h"
 #include "tests/distributed/mesh_runs.h"
 #include "tests/support/devices.h"
 
@@ -13,10 +14,13 @@ namespace {
 
 class MixtureInParts : public RunsOfMeshes, public testing::WithParamInterface<std::string> {
  protected:
+  // Ranks of one process have one planner, to which their sizes are those of one structure: none is to vary.
   void SetUp() override {
     RunsOfMeshes::SetUp();
     device_ = GetParam();
+    set_dynamic_shapes(DynamicShapes::never);
   }
+  void TearDown() override { set_dynamic_shapes(before_); }
 
   // Sizes that fill no vector, picks that are dropped, masks, a limit of the norm, an average.
   Config in_parts(int64_t parts) const {
@@ -26,19 +30,22 @@ class MixtureInParts : public RunsOfMeshes, public testing::WithParamInterface<s
     c.model["capacity_factor"] = Number{1.1};
     c.model["dropout"] = Number{0.1};
     c.training.parts = parts;
-    c.training.steps = 4;
+    c.training.steps = 3;
     c.training.clip_norm = 0.5;
     c.training.ema = 0.9;
-    c.log.eval_every = 4;
+    c.log.eval_every = 3;
     return c;
   }
+
+ private:
+  const DynamicShapes before_ = dynamic_shapes();
 };
 
 TEST_P(MixtureInParts, BitsAreThoseOfOneProcessWhereverExpertsLie) {
   const Config c = in_parts(4);
   const Ran alone = run(c, {}).front();
-  ASSERT_EQ(alone.losses.size(), 4u);
-  EXPECT_NE(alone.losses[3], alone.losses[0]);
+  ASSERT_EQ(alone.losses.size(), 3u);
+  EXPECT_NE(alone.losses[2], alone.losses[0]);
   for (const Run& how :
        {Run{.mesh = "ep=2", .ranks = 2}, Run{.mesh = "ep=4", .ranks = 4}, Run{.mesh = "dp=2,ep=2", .ranks = 4},
         Run{.mesh = "ep=2,dp=2", .ranks = 4}, Run{.mesh = "dp=2", .ranks = 2}}) {
@@ -49,8 +56,8 @@ TEST_P(MixtureInParts, BitsAreThoseOfOneProcessWhereverExpertsLie) {
   }
 }
 
-// An expert on each rank.
 TEST_P(MixtureInParts, BitsAreThoseOfOneProcessWithAnExpertARank) {
+  if (GetParam() == "vulkan:0") GTEST_SKIP() << "as on the other devices, for less time";
   Config c = in_parts(8);
   c.training.steps = c.log.eval_every = 2;
   const Ran alone = run(c, {}).front(), ranks = run(c, {.mesh = "ep=8", .ranks = 8}).back();
@@ -59,6 +66,7 @@ TEST_P(MixtureInParts, BitsAreThoseOfOneProcessWithAnExpertARank) {
 }
 
 TEST_P(MixtureInParts, LossesAreThoseOfAccumulation) {
+  if (GetParam() != "reference:0") GTEST_SKIP() << "the same on every device";
   Config parts = in_parts(4);
   parts.model["dropout"] = Number{0};
   Config batches = parts;
