@@ -73,7 +73,7 @@ asked ep=4 && run ep=4 4
 asked ep=4:all && run ep=4:all 4
 asked dp=2,ep=2 && run dp=2,ep=2 4
 for mesh in ep=2 ep=4 dp=2,ep=2; do
-  asked "$mesh:parts" && run "$mesh:parts" $([ $mesh = ep=2 ] && echo 2 || echo 4)
+  asked "$mesh:parts" && run "$mesh:parts" "$([ $mesh = ep=2 ] && echo 2 || echo 4)"
 done
 if [ -e "$folder/parts.json" ]; then
   [ -e "$folder/experts.json" ] || train experts 1 --experts 8 --set model.capacity_factor=8
