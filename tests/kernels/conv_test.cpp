@@ -286,6 +286,17 @@ TEST_P(ConvTest, Packed) {
   for (const Kind kind : kinds) {
     for (const Case& c : {cases[1], cases[2], cases[3], cases[5], cases[6]}) check(c, kind, packed(kind));
   }
+  // Rows in registers whose first pixel, last pixel, or both meet zeros, and a pixel that does with every position.
+  for (const int64_t width : {2, 3, 7, 8}) {
+    const Case narrow{"short rows", 3, 1, 5, 17, {1, 5, width}, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+        padded{"padding", 2, 1, 3, 17, {1, 4, width}, {1, 2, 3}, {1, 1, 2}, {1, 1, 1}, {0, 0, 4}, {0, 1, 5}};
+    for (const int64_t mr : {1, 2, 4, 7}) {
+      Bindings t = packed(Kind::forward);
+      t["MR"] = mr;
+      check(narrow, Kind::forward, t);
+      check(padded, Kind::forward, t);
+    }
+  }
   // Whole vectors of pixels that a stride leaves out, and those at the end of the last image.
   const Case wide{"wide", 3, 1, 35, 9, {1, 6, 43}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 1, 3}, {0, 0, 2}};
   Bindings strip = packed(Kind::weight_grad);
