@@ -226,11 +226,12 @@ class ImageChainer {
 
  private:
   // Kernels that last are long texts, which compilers take longer for together than one by one: where there are many, a
-  // chain has few of them, and a loop's has none.
+  // chain has few of them, and a loop's, one of very many or a training step's, which assigns what it computes, none.
   Manner manner_of(const std::vector<Launch>& launches, int64_t rows) const {
     std::set<int32_t> texts;
     for (const Launch& launch : launches) texts.insert(launch.kind == Launch::Kind::kernel ? launch.index : -1);
-    const bool few = texts.size() <= limits_.few_texts, list = rows == 1;
+    const bool few = texts.size() <= limits_.few_texts;
+    const bool list = rows == 1 && image_.assigned.empty() && texts.size() <= limits_.many_texts;
     const bool shared = few || list || rows >= limits_.shared_rows || setting() == Setting::shared;
     return {rows, shared && shares_links(caps_, limits_), few || list ? limits_.longest : limits_.longest_of_many,
             list && !few ? limits_.long_texts : limits_.texts};

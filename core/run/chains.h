@@ -43,6 +43,7 @@ struct ChainLimits {
   int64_t shared_rows = 4;  // a chain that runs so often in a row may have several workers; HEDDLE_CHAINS=shared: 1
   size_t few_texts = 8;     // a list of launches with so few different kernels: `texts` may all be of long ones
   size_t long_texts = 3;    // of one chain where kernels are more, of kernels for which one core takes longer than that
+  size_t many_texts = 40;   // of lists of still more kernels, long ones are launches of their own: compiled sooner
   double longest = 1e-3;    // of a link of several workers, on one core: beside longer ones a launch costs little
   double longest_of_many = 1e-4;  // of loops of more kernels
   uint32_t workers = 16;          // of machines with more cores chains have one, and links that are short for one core

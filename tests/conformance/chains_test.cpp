@@ -140,6 +140,17 @@ TEST_P(Chains, LongLinksAreLaunchesOfSeveralWorkers) {
   EXPECT_EQ(many, shared ? (different.size() + of_one - 1) / of_one : different.size());
 }
 
+// Nor are they compiled twice where kernels are very many.
+TEST_P(Chains, LongLinksOfVeryManyKernelsStayLaunches) {
+  if (!chained() || !shares_links(device().caps())) GTEST_SKIP() << "no shared chains on " << GetParam();
+  const Tensor x = drawn({191, 193}, 30), w = drawn({193, 193}, 31);
+  const NodePtr root = sin(matmul(tanh(matmul(x, w) * 1e-2), w) * 1e-2).node();
+  const GraphImage plain = CompiledGraph::compile(device(), capture({&root, 1}), true, {})->image();
+  GraphImage many = plain, fewer = plain;
+  EXPECT_TRUE(chain_launches(many, device().caps(), {.few_texts = 1, .many_texts = 1}).empty());
+  EXPECT_EQ(chain_launches(fewer, device().caps(), {.few_texts = 1, .many_texts = 2}).size(), 1u);
+}
+
 TEST_P(Chains, LargeKernelsStayOfAllCores) {
   const Tensor x = drawn({2048, 4096}, 11);
   const size_t launches = expect_replays([&] { return cumsum(cumsum(x, 0), 1); });
