@@ -231,7 +231,9 @@ Tensor GptParts::gradient_of(const std::string& name, const Tensor& parameter) c
 void GptParts::begin_pass() {
   if (place_.batch_axes.empty()) return;
   const bool apart = place_.apart && training();
-  for (const Tensor& parameter : parameters()) {
+  const std::vector<Tensor> all = parameters();
+  heddle::eval(all);  // values, which can be given a type: what was read from a file is pending
+  for (const Tensor& parameter : all) {
     for (const std::string& axis : place_.batch_axes) (void)typed_part(parameter, axis);
   }
   for (auto& [number, block] : blocks_) {

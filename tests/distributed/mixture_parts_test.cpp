@@ -65,6 +65,20 @@ TEST_P(MixtureInParts, BitsAreThoseOfOneProcessWithAnExpertARank) {
   EXPECT_EQ(ranks.weights, alone.weights);
 }
 
+// A run goes on with any of these ranks, one process among them.
+TEST_P(MixtureInParts, AResumedRunGivesTheSameBits) {
+  if (GetParam() != "reference:0") GTEST_SKIP() << "the same on every device";
+  Config c = in_parts(4);
+  const Ran whole = run(c, {}).front();
+  const std::string path = folder_ / "run";
+  c.training.limit_steps = 1;
+  (void)run(c, {.folder = path});
+  c.training.limit_steps = 2;
+  (void)run(c, {.mesh = "ep=4", .ranks = 4, .folder = path, .resume = true});
+  c.training.limit_steps = 0;
+  EXPECT_EQ(run(c, {.folder = path, .resume = true}).front().weights, whole.weights);
+}
+
 TEST_P(MixtureInParts, LossesAreThoseOfAccumulation) {
   if (GetParam() != "reference:0") GTEST_SKIP() << "the same on every device";
   Config parts = in_parts(4);
