@@ -12,7 +12,9 @@ namespace {
 
 using Bytes = std::span<std::byte>;
 
-constexpr size_t slots_at_a_time = 4;   // pieces of each other rank that may wait to be reduced
+// Pieces of each other rank that may wait to be reduced, of so many bytes together: what comes before MPI is asked for
+// it is kept by MPI, and copied.
+constexpr size_t least_slots = 4, most_slots = 16, slots_bytes = size_t{1} << 20;
 constexpr size_t sends_at_a_time = 16;  // pieces under way to each other rank
 
 // Messages are never written through, but a task has one kind of bytes.
@@ -27,6 +29,7 @@ class Builder {
         scratch_(scratch),
         width_(size_of(call.dtype)),
         piece_(std::max<size_t>(piece_bytes / width_, 1)),
+        slots_at_a_time_(std::clamp(slots_bytes / piece_bytes, least_slots, most_slots)),
         elements_(static_cast<size_t>(call.shape.numel())) {}
 
   Exchange build() {
@@ -118,19 +121,19 @@ class Builder {
 
   // Where pieces of the others, of so many elements, wait to be reduced: by turn, then by member.
   void make_slots(size_t elements) {
-    const size_t turns = std::min(slots_at_a_time, pieces(elements));
-    scratch_.slots.resize(slots_at_a_time * count());
+    const size_t turns = std::min(slots_at_a_time_, pieces(elements));
+    scratch_.slots.resize(slots_at_a_time_ * count());
     for (size_t i = 0; i < turns * count(); ++i) scratch_.slots[i].resize(std::min(piece_, elements) * width_);
   }
   std::byte* slot(size_t turn, size_t member) {
-    return scratch_.slots[turn % slots_at_a_time * count() + member].data();
+    return scratch_.slots[turn % slots_at_a_time_ * count() + member].data();
   }
 
   // The part that is in `mine` is reduced there with what the others send; gives the place of each piece's end.
   std::vector<Place> reduce_part(std::byte* mine, size_t elements) {
     std::vector<Place> done;
     for (size_t k = 0; k < pieces(elements); ++k) {
-      const Place before = k >= slots_at_a_time ? done[k - slots_at_a_time] : Exchange::none;
+      const Place before = k >= slots_at_a_time_ ? done[k - slots_at_a_time_] : Exchange::none;
       const Bytes target = piece(mine, elements, k);
       std::vector<void*> sources(count());
       sources[me()] = target.data();
@@ -210,7 +213,7 @@ class Builder {
   const Members& members_;
   const Buffers& buffers_;
   Scratch& scratch_;
-  size_t width_, piece_, elements_;
+  size_t width_, piece_, slots_at_a_time_, elements_;
   Exchange exchange_;
 };
 

@@ -16,7 +16,7 @@
 namespace heddle::distributed {
 namespace {
 
-constexpr size_t near_bytes = 512, far_bytes = 128;  // of a piece; calls are compared by less
+constexpr size_t near_bytes = 512, far_bytes = 256;  // of a piece; calls are compared by 192
 
 // The largest message that was sent since the last look.
 class Largest {
