@@ -3,8 +3,8 @@
 # without it (HEDDLE_TEST_UNCOMPARED), in turns. Prints both medians of each turn, and the median of their quotients.
 # Where steps scatter by more than that, one call by itself says it: `calls` makes sums of so many floats alone.
 #   tools/calls_check.sh [RECIPE [BATCH [STEPS [TURNS]]]]
-# `link` says what sums move over a link of a rate between two network namespaces (root), one at a time and several under
-# way, in turns in pieces of 63 KiB, which is what travels between hosts, and of 256.
+# `link` says what sums move over a link between two network namespaces (root), one at a time and several under way, in
+# turns in pieces of 63 KiB, which is what travels between hosts, and of 256.
 #   tools/calls_check.sh calls [ELEMENTS [TURNS]]
 #   tools/calls_check.sh link [RATE [TURNS]]
 #   char-gpt 16 60 5; 109390 (the gradients of mnist-mlp) 5; 200mbit 3; BUILD: the build folder, build/release; DEVICE: opencl:0
@@ -25,10 +25,10 @@ if [ "$recipe" = link ]; then
     for sums in "131072 40 1" "786432 8 1" "131072 8 6"; do  # elements, rounds, at once
       for piece in 64512 262144; do
         read -r elements rounds at_once <<< "$sums"
-        us=$(on_both 10.203.0 "$ranks" calls 60 "$elements" "$rounds" "$at_once" "$piece" 2> "$folder/error" < /dev/null |
-          sed -n 's/^ok \(.*\) us$/\1/p')
+        us=$(on_both 10.203.0 "$ranks" calls 60 "$elements" "$rounds" "$at_once" "$piece" 2> "$folder/error" \
+          < /dev/null | sed -n 's/^ok \(.*\) us$/\1/p')
         [ -n "$us" ] || { cat "$folder/error" >&2; exit 1; }
-        awk "BEGIN { printf \"$rate, %d at a time of $elements floats, pieces of $piece: %.1f ms, %.1f MB/s each way\\n\",
+        awk "BEGIN { printf \"$rate, %d at once of $elements floats, pieces of $piece: %.1f ms, %.1f MB/s each way\\n\",
           $at_once, $us / 1000, 4 * $elements * $at_once / $us }"
       done
     done
