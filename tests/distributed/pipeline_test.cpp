@@ -112,9 +112,8 @@ class PipelineTest : public distributed::test::ValuesTest {
 TEST_P(PipelineTest, EverySchedulesGradientsAreThoseOfTheWhole) {
   for (const int stages : {1, 2, 4}) {
     if (stages != 2 && GetParam() != "reference:0") continue;
-    for (const auto schedule :
-         {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward, PipelineSchedule::zero_bubble,
-          PipelineSchedule::zero_bubble_ahead})
+    for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_backward,
+                                PipelineSchedule::zero_bubble, PipelineSchedule::zero_bubble_ahead})
       for (const bool recompute : {false, true}) (void)run(schedule, stages, 1, recompute);
     (void)run(PipelineSchedule::interleaved, stages, 2);
   }
