@@ -95,6 +95,12 @@ std::string all_text(const KernelSource& s) {
   return text;
 }
 
+// Whether F64 stands in `#ifdef T_f64` alone, in a kernel of another type, which runs on devices without it as well.
+bool leaves_f64_out(const KernelSource& s, const Identifiers& used) {
+  return used.contains("T_f64") && value_of(s, "T_f64", "0") != "1" &&
+         std::ranges::none_of(s.defines, [](const auto& d) { return identifiers(d.second).contains("F64"); });
+}
+
 // What the lines of a text define.
 std::vector<std::string> defined_names(std::string_view text) {
   std::vector<std::string> names;
@@ -172,6 +178,7 @@ struct Printer {
 
   void prelude() {
     Identifiers used = identifiers(all_text(s));
+    if (leaves_f64_out(s, used)) used.erase("F64");
     for (const auto& b : s.buffers) {
       used.insert(fmt::format("HK_LOAD_{}", storage_of(b.dtype)));
       if (options.texel_loads) used.insert("HK_TEXEL_LOAD");

@@ -115,6 +115,21 @@ TEST(PrinterTest, DefinesOfSeveralLines) {
   }
 }
 
+// A device without doubles compiles it for other types.
+TEST(PrinterTest, WhatIsForKernelsOfF64IsNoUseOfIt) {
+  KernelSource s = sample();
+  s.body = "#ifdef T_f64\n#define LEAST F64(1.0e-280)\n#else\n#define LEAST 1.0e-26f\n#endif\nSTORE(h, 0u, LEAST);\n";
+  for (const Target target : targets) {
+    for (const bool wide : {false, true}) {
+      KernelSource typed = s;
+      typed.defines.emplace_back(wide ? "T_f64" : "T_f32", "1");
+      EXPECT_EQ(has(print(typed, target), "#define HK_HAS_F64"), wide);
+      typed.defines.emplace_back("ACC", "F64");
+      EXPECT_TRUE(has(print(typed, target), "#define HK_HAS_F64"));
+    }
+  }
+}
+
 TEST(PrinterTest, TakesOnlyWhatIsUsed) {
   KernelSource s = sample();
   for (const Target target : targets) {
