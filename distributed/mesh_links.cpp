@@ -12,10 +12,11 @@
 namespace heddle::distributed {
 namespace {
 
-// One value, from its place to another.
-void send_along(Group& group, const Node& node, std::span<const uint8_t> operand, std::vector<uint8_t>& result) {
+// One value, from its place to another; zeros where none comes.
+void send_along(Group& group, const Node& node, std::span<const uint8_t> operand, std::span<uint8_t> result) {
   const Caller caller = node.where.caller;
   std::vector<Ticket> tickets;
+  std::ranges::fill(result, uint8_t{0});
   for (const auto& [from, to] : CollectiveAttrs(node.attrs).pairs) {
     const bool sends = from == group.rank(), receives = to == group.rank();
     if (sends && receives) {
@@ -29,7 +30,7 @@ void send_along(Group& group, const Node& node, std::span<const uint8_t> operand
   for (const Ticket& ticket : tickets) ticket.wait();
 }
 
-void reduce_over(Group& group, const Node& node, std::span<const uint8_t> operand, std::vector<uint8_t>& result) {
+void reduce_over(Group& group, const Node& node, std::span<const uint8_t> operand, std::span<uint8_t> result) {
   std::copy(operand.begin(), operand.end(), result.begin());
   const Reduction reduction = node.op == &ops::psum_op   ? Reduction::sum
                               : node.op == &ops::pmax_op ? Reduction::max
@@ -55,10 +56,9 @@ Group MeshLinks::group(AxisMask axes) const {
   return world_.group(mesh_, names);
 }
 
-std::vector<uint8_t> MeshLinks::call(const Node& node, std::span<const uint8_t> operand) {
+void MeshLinks::call(const Node& node, std::span<const uint8_t> operand, std::span<uint8_t> result) {
   Group ranks = group(CollectiveAttrs(node.attrs).axes);
   const Caller caller = node.where.caller;
-  std::vector<uint8_t> result(static_cast<size_t>(node.shape.numel()) * size_of(node.dtype));
   if (node.op == &ops::ppermute_op) {
     send_along(ranks, node, operand, result);
   } else if (node.op == &ops::all_gather_op) {
@@ -70,7 +70,6 @@ std::vector<uint8_t> MeshLinks::call(const Node& node, std::span<const uint8_t> 
   } else {
     reduce_over(ranks, node, operand, result);
   }
-  return result;
 }
 
 }  // namespace heddle::distributed

@@ -22,7 +22,7 @@ class MeshLinks final : public AxisLinks {
   // `world` and `mesh` outlive it.
   MeshLinks(World& world, const Mesh& mesh);
   const std::vector<ScopeAxis>& axes() const override { return axes_; }
-  std::vector<uint8_t> call(const Node& collective, std::span<const uint8_t> operand) override;
+  void call(const Node& collective, std::span<const uint8_t> operand, std::span<uint8_t> result) override;
 
  private:
   Group group(AxisMask axes) const;

@@ -5,7 +5,9 @@
 #   tools/calls_check.sh [RECIPE [BATCH [STEPS [TURNS]]]]
 # `link` says what sums move over a link between two network namespaces (root), one at a time and several under way, in
 # turns in pieces of 63 KiB, which is what travels between hosts, and of 256.
+# `psum` says what a sum of values of DEVICE over the ranks takes, beside MPI_Allreduce of the host's (mpicc is needed).
 #   tools/calls_check.sh calls [ELEMENTS [TURNS]]
+#   tools/calls_check.sh psum [TURNS]
 #   tools/calls_check.sh link [RATE [TURNS]]
 #   char-gpt 16 60 5; 109390 (the gradients of mnist-mlp) 5; 200mbit 3; BUILD: the build folder, build/release; DEVICE: opencl:0
 set -euo pipefail
@@ -31,6 +33,28 @@ if [ "$recipe" = link ]; then
         awk "BEGIN { printf \"$rate, %d at once of $elements floats, pieces of $piece: %.1f ms, %.1f MB/s each way\\n\",
           $at_once, $us / 1000, 4 * $elements * $at_once / $us }"
       done
+    done
+  done
+  exit
+fi
+
+if [ "$recipe" = psum ]; then
+  need mpicc
+  turns=${2:-3} ranks=$(dirname "$heddle")/heddle_mpi_ranks
+  [ -x "$ranks" ] || skip "$ranks is not built"
+  folder=$(mktemp -d)
+  trap 'rm -rf "$folder"' EXIT
+  export HEDDLE_QUIET=1 POCL_MAX_PTHREAD_COUNT=1 LP_NUM_THREADS=1
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  mpicc -O2 -o "$folder/allreduce" bench/peers/allreduce.c 2> /dev/null || skip "mpi.h is not installed (libopenmpi-dev)"
+  both() { mpirun -n 2 --oversubscribe --bind-to core "$@" | sed -n 's/^ok \(.*\) us$/\1/p'; }
+  for elements in 1024 1048576 4194304 16777216; do
+    rounds=$((elements > 100000 ? 40 : 2000))
+    for ((turn = 1; turn <= turns; ++turn)); do
+      ours=$(both "$ranks" psum 60 "$elements" "$rounds" "${DEVICE:-opencl:0}")
+      theirs=$(both "$folder/allreduce" "$elements" "$rounds")
+      awk "BEGIN { printf \"%d KiB: psum on ${DEVICE:-opencl:0} %.1f us, MPI_Allreduce %.1f us: %.2f, %+.1f us\\n\",
+        $elements / 256, $ours, $theirs, $ours / $theirs, $ours - $theirs }"
     done
   done
   exit

@@ -33,8 +33,9 @@ class AxisLinks {
   virtual ~AxisLinks() = default;
   // In the order of the mesh: the last axis has neighbouring ranks.
   virtual const std::vector<ScopeAxis>& axes() const = 0;
-  // One collective, whose operand lies dense as stored: the node's value, likewise. Waits for the other ranks.
-  virtual std::vector<uint8_t> call(const Node& collective, std::span<const uint8_t> operand) = 0;
+  // One collective, whose operand lies dense as stored; the node's value goes to `result`, likewise, which does not
+  // overlap it. Waits for the other ranks. After an exception `result` has anything.
+  virtual void call(const Node& collective, std::span<const uint8_t> operand, std::span<uint8_t> result) = 0;
 };
 
 class MeshScope {

@@ -1,11 +1,10 @@
 #include "heddle/core/run/segments.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
-#include "heddle/core/base/error.h"
+#include "heddle/core/device/adopted.h"
 #include "heddle/core/graph/evaluate.h"
 #include "heddle/core/graph/mesh_scope.h"
 #include "heddle/core/graph/post_order.h"
@@ -16,15 +15,44 @@
 namespace heddle {
 namespace {
 
+// Fewer bytes are copied in the time in which a device says where they lie.
+constexpr size_t least_shared_bytes = size_t{64} << 10;
+
+size_t bytes_of(const Node& node) { return static_cast<size_t>(node.shape.numel()) * size_of(node.dtype); }
+
+// A value of many bytes that lies dense at an address of the host, which is there for as long as the node has it.
+std::optional<std::span<const uint8_t>> lying_bytes(const Node& node) {
+  View dense = View::dense(node.shape);
+  dense.offset = node.view.offset;
+  if (!node.storage || node.view != dense || bytes_of(node) < least_shared_bytes) return std::nullopt;
+  const auto* const first = static_cast<const uint8_t*>(host_address(*node.storage));
+  if (first == nullptr) return std::nullopt;
+  return std::span(first + static_cast<size_t>(dense.offset) * size_of(node.dtype), bytes_of(node));
+}
+
+void call_from(AxisLinks& links, Node& collective, std::span<const uint8_t> operand) {
+  const size_t bytes = bytes_of(collective);
+  StoragePtr storage = collective.device->allocate(bytes);
+  auto* const first = bytes < least_shared_bytes ? nullptr : static_cast<uint8_t*>(host_address(*storage));
+  if (first != nullptr) {
+    links.call(collective, operand, {first, bytes});
+    note_host_write(*storage);
+  } else {
+    std::vector<uint8_t> result(bytes);
+    links.call(collective, operand, result);
+    if (bytes > 0) collective.device->write(*storage, 0, result.data(), bytes);
+  }
+  give_value(collective, std::move(storage), View::dense(collective.shape));
+}
+
+// Where a device's memory is the host's, ranks exchange what lies there.
 void call(AxisLinks& links, Node& collective) {
   const CallerScope scope(collective.where.caller);
-  const std::vector<uint8_t> result = links.call(collective, read_bytes(*collective.inputs[0]));
-  const size_t bytes = static_cast<size_t>(collective.shape.numel()) * size_of(collective.dtype);
-  if (result.size() != bytes)
-    throw Error(fmt::format("[{}] the ranks gave {} bytes for {}", collective.op->name, result.size(), bytes));
-  StoragePtr storage = collective.device->allocate(bytes);
-  if (bytes > 0) collective.device->write(*storage, 0, result.data(), bytes);
-  give_value(collective, std::move(storage), View::dense(collective.shape));
+  const Node& operand = *collective.inputs[0];
+  const std::optional<std::span<const uint8_t>> lying = lying_bytes(operand);
+  if (lying) return call_from(links, collective, *lying);
+  const std::vector<uint8_t> copy = read_bytes(operand);
+  call_from(links, collective, copy);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // A rank of a world that mpirun made, for mpi_test.cpp: `heddle_mpi_ranks collectives|program|mismatch|silent|twice`,
 // for tools/disagree_check.sh: `heddle_mpi_ranks shape|dtype|order|skipped|uneven|loop|stopped LIMIT_S`, and for
-// tools/calls_check.sh: `heddle_mpi_ranks calls LIMIT_S ELEMENTS [ROUNDS [AT_ONCE [PIECE_BYTES]]]`. Rank 0 prints a
-// line that begins with "ok", others theirs behind their number; 3 is the exit code after a failure.
+// tools/calls_check.sh: `heddle_mpi_ranks calls LIMIT_S ELEMENTS [ROUNDS [AT_ONCE [PIECE_BYTES]]]` and
+// `heddle_mpi_ranks psum LIMIT_S ELEMENTS ROUNDS DEVICE`. Rank 0 prints a line that begins with "ok", others theirs
+// behind their number; 3 is the exit code after a failure.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -107,6 +108,7 @@ struct Sums {
   int64_t elements = 1;
   int rounds = 3000, at_once = 1;
   size_t piece_bytes = 0;  // 0: as training
+  std::string device;
 };
 
 // What so many sums over ranks, called one behind the other and under way together, take; median in us.
@@ -121,6 +123,30 @@ void calls(World& world, const Sums& sums) {
       tickets.push_back(world.all().all_reduce(each.data(), DType::f32, {sums.elements}));
     for (const distributed::Ticket& ticket : tickets) ticket.wait();
     took.push_back(1e6 * seconds_since(start));
+  }
+  if (world.rank() == 0) std::printf("ok %.2f us\n", median(took));
+}
+
+// The same of psum() of a device's values, which gives values of the device.
+void psums(World& world, const Sums& sums) {
+  DeviceContext& on = device(sums.device);
+  const Mesh mesh({{"dp", world.size()}}, world.size());
+  const auto f = shard_map([](const std::vector<Tensor>& in) { return std::vector{psum(in[0], "dp")}; }, world, mesh,
+                           {Spec{{"dp"}}}, {Spec{}});
+  const Tensor x = full({sums.elements}, world.rank() + 0.5, DType::f32, &on);
+  eval({x});
+  std::vector<double> took;
+  for (int round = 0; round < sums.rounds; ++round) {
+    on.synchronize();
+    const auto start = std::chrono::steady_clock::now();
+    const Tensor sum = f({x})[0];
+    eval({sum});
+    on.synchronize();
+    took.push_back(1e6 * seconds_since(start));
+    if (round == 0) {
+      const int ranks = world.size();
+      expect(min(sum).item() == 0.5 * ranks * ranks && max(sum).item() == 0.5 * ranks * ranks, "psum");
+    }
   }
   if (world.rank() == 0) std::printf("ok %.2f us\n", median(took));
 }
@@ -175,6 +201,7 @@ int run(const std::string& what, double limit, const Sums& sums) {
   if (what == "collectives") collectives(*world);
   if (what == "program") program(*world);
   if (what == "calls") calls(*world, sums);
+  if (what == "psum") psums(*world, sums);
   if (what == "mismatch") mismatch(*world);
   if (hangs) silent(*world);
   if (disagrees) disagree(*world, what);
@@ -193,10 +220,13 @@ int main(int argc, char** argv) {
       return argc > place ? std::stoll(argv[place]) : otherwise;
     };
     Sums sums;
-    sums = {.elements = number(3, sums.elements),
-            .rounds = static_cast<int>(number(4, sums.rounds)),
-            .at_once = static_cast<int>(number(5, sums.at_once)),
-            .piece_bytes = static_cast<size_t>(number(6, 0))};
+    sums = {.elements = number(3, sums.elements), .rounds = static_cast<int>(number(4, sums.rounds))};
+    if (argc > 5 && std::string(argv[1]) == "psum") {
+      sums.device = argv[5];
+    } else {
+      sums.at_once = static_cast<int>(number(5, sums.at_once));
+      sums.piece_bytes = static_cast<size_t>(number(6, 0));
+    }
     return run(argc > 1 ? argv[1] : "", argc > 2 ? std::stod(argv[2]) : 60, sums);
   } catch (const CommunicationError& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
