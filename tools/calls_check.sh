@@ -9,7 +9,8 @@
 #   tools/calls_check.sh calls [ELEMENTS [TURNS]]
 #   tools/calls_check.sh psum [TURNS]
 #   tools/calls_check.sh link [RATE [TURNS]]
-#   char-gpt 16 60 5; 109390 (the gradients of mnist-mlp) 5; 200mbit 3; BUILD: the build folder, build/release; DEVICE: opencl:0
+#   char-gpt 16 60 5; 109390 (the gradients of mnist-mlp) 5; 3; 200mbit 3; BUILD: the build folder, build/release;
+#   DEVICE: opencl:0
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,9 +18,12 @@ recipe=${1:-char-gpt} batch=${2:-16} steps=${3:-60} turns=${4:-5}
 source tools/ranks.bash
 need mpirun
 
-if [ "$recipe" = link ]; then
-  rate=${2:-200mbit} turns=${3:-3} ranks=$(dirname "$heddle")/heddle_mpi_ranks
+if [[ "$recipe" = @(link|psum|calls) ]]; then
+  ranks=$(dirname "$heddle")/heddle_mpi_ranks
   [ -x "$ranks" ] || skip "$ranks is not built"
+fi
+if [ "$recipe" = link ]; then
+  rate=${2:-200mbit} turns=${3:-3}
   source tools/two_hosts.bash
   open_hosts d tc
   link_hosts "$rate"
@@ -38,16 +42,18 @@ if [ "$recipe" = link ]; then
   exit
 fi
 
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export HEDDLE_QUIET=1 HEDDLE_SHARED_LISTS=0  # which would leave nothing to compare
+# both PROGRAM...: the microseconds that two ranks of it say.
+both() { mpirun -n 2 --oversubscribe --bind-to core "$@" | sed -n 's/^ok \(.*\) us$/\1/p'; }
 if [ "$recipe" = psum ]; then
   need mpicc
-  turns=${2:-3} ranks=$(dirname "$heddle")/heddle_mpi_ranks
-  [ -x "$ranks" ] || skip "$ranks is not built"
-  folder=$(mktemp -d)
-  trap 'rm -rf "$folder"' EXIT
-  export HEDDLE_QUIET=1 POCL_MAX_PTHREAD_COUNT=1 LP_NUM_THREADS=1
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  mpicc -O2 -o "$folder/allreduce" bench/peers/allreduce.c 2> /dev/null || skip "mpi.h is not installed (libopenmpi-dev)"
-  both() { mpirun -n 2 --oversubscribe --bind-to core "$@" | sed -n 's/^ok \(.*\) us$/\1/p'; }
+  turns=${2:-3}
+  export POCL_MAX_PTHREAD_COUNT=1 LP_NUM_THREADS=1
+  mpicc -O2 -o "$folder/allreduce" bench/peers/allreduce.c 2> /dev/null ||
+    skip "mpi.h is not installed (libopenmpi-dev)"
   for elements in 1024 1048576 4194304 16777216; do
     rounds=$((elements > 100000 ? 40 : 2000))
     for ((turn = 1; turn <= turns; ++turn)); do
@@ -59,20 +65,11 @@ if [ "$recipe" = psum ]; then
   done
   exit
 fi
-
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export HEDDLE_QUIET=1 HEDDLE_SHARED_LISTS=0  # which would leave nothing to compare
 if [ "$recipe" = calls ]; then
-  elements=${2:-109390} turns=${3:-5} ranks=$(dirname "$heddle")/heddle_mpi_ranks
-  [ -x "$ranks" ] || skip "$ranks is not built"
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  microseconds() {
-    mpirun -n 2 --oversubscribe --bind-to core "$ranks" calls 60 "$elements" | sed -n 's/^ok \(.*\) us$/\1/p'
-  }
+  elements=${2:-109390} turns=${3:-5}
   for ((turn = 1; turn <= turns; ++turn)); do
-    compared=$(microseconds)
-    free=$(HEDDLE_TEST_UNCOMPARED=1 microseconds)
+    compared=$(both "$ranks" calls 60 "$elements")
+    free=$(HEDDLE_TEST_UNCOMPARED=1 both "$ranks" calls 60 "$elements")
     echo "a sum of $elements floats: $compared us compared, $free us not"
     awk "BEGIN { print $compared - $free }" >> "$folder/differences"
   done

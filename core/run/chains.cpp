@@ -68,7 +68,8 @@ class ChainBuilder {
   // False, and nothing changes, when the chain is full or the kernel does not go with the others.
   bool add(const Launch& launch, const KernelSource& source) {
     const std::string width = part_vector_width(source);
-    const bool fresh = !parts_.contains(source.hash()), lasts = lost_seconds(launch, caps_) > limits_.seconds;
+    const double lost = lost_seconds(launch, caps_);
+    const bool fresh = !parts_.contains(source.hash()), lasts = lost > limits_.seconds;
     const auto more = std::count_if(launch.places.begin(), launch.places.end(),
                                     [&](const Place& place) { return !buffer_of_.contains(key(place)); });
     if ((!width_.empty() && !width.empty() && width != width_) || links_.size() == limits_.links ||
@@ -82,7 +83,7 @@ class ChainBuilder {
       long_texts_ += lasts ? 1 : 0;
     }
     links_.push_back({parts_.at(source.hash()), source.name, {}, {}});
-    lost_seconds_ += lost_seconds(launch, caps_);
+    lost_seconds_ += lost;
     add_numbers(launch, source, links_.back());
     for (size_t b = 0; b < launch.places.size(); ++b) add_place(launch.places[b], source.buffers[b], links_.back());
     add_facts(launch.facts);

@@ -221,8 +221,7 @@ ParameterCut GptParts::cut_of(const std::string& name) const {
 // Names of experts' parameters are h.N.mlp.up and h.N.mlp.down.
 Tensor GptParts::gradient_of(const std::string& name, const Tensor& parameter) const {
   if (!place_.apart || !is_of_experts(name)) return parameter.grad();
-  GptBlockParts block = blocks_.at(std::stoll(name.substr(2)));
-  const ExpertParallelMixture::Apart& apart = block.mixture()->apart();
+  const ExpertParallelMixture::Apart& apart = blocks_.at(std::stoll(name.substr(2))).mixture()->apart();
   return (name.ends_with(".up") ? apart.up : apart.down).grad();
 }
 

@@ -75,7 +75,7 @@ class GptBlockParts : public Module {
     return *this;
   }
   // Where there are experts; else null.
-  ExpertParallelMixture* mixture() { return mixture_.get(); }
+  ExpertParallelMixture* mixture() const { return mixture_.get(); }
 
  private:
   Tensor attended(const Tensor& x);

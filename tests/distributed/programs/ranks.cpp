@@ -220,7 +220,8 @@ int main(int argc, char** argv) {
       return argc > place ? std::stoll(argv[place]) : otherwise;
     };
     Sums sums;
-    sums = {.elements = number(3, sums.elements), .rounds = static_cast<int>(number(4, sums.rounds))};
+    sums.elements = number(3, sums.elements);
+    sums.rounds = static_cast<int>(number(4, sums.rounds));
     if (argc > 5 && std::string(argv[1]) == "psum") {
       sums.device = argv[5];
     } else {
