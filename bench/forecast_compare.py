@@ -8,7 +8,8 @@
 A link is "memory", messages between processes of this machine, or a rate as tc writes it (200mbit), between two network
 namespaces with half of the ranks each (tools/train_over.sh; root). Bytes have to be equal. Memory: the peak of the
 first rank's allocator, without evaluation of more than 8 examples (16 over a rate); 5 %. Time: the median of updates,
-15 %, on a machine that does nothing else. The machine is a core of 50 GFLOP/s and --memory-bandwidth, times the speed
+15 %, on a machine that does nothing else; beside it the share of communication that is hidden, measured of forecast,
+where gradients go beside the backward pass. The machine is a core of 50 GFLOP/s and --memory-bandwidth, times the speed
 with which the forecast of one rank is the median of one process, bound to a core, with its share of the batch; ranks
 that share a core share its speed, which is no forecast of a network: --without-time compares the rest. --bandwidth is
 that of messages between two ranks of this machine. Processors of this machine move what goes over a rate, too, so a
@@ -240,6 +241,14 @@ class Comparison:
         print(f"recording a step of {recipe}:{batch} takes {self.kept[name] * 1e6:.0f} us")
         return self.kept[name]
 
+    # Of lists of gradients, which go beside the backward pass where no shards or parts are.
+    def hidden(self, case, together, made):
+        _, _, mesh, link, sharding = case
+        share, bound = together["communication_hidden"], made["communication_hidden"]
+        if link == "memory" or sharding != "none" or not mesh.startswith("dp=") or "," in mesh or bound == 0:
+            return ""
+        return f"; hidden {share:.2f} of {bound:.2f}: {share / bound:.2f}"
+
     def compare(self, recipe, batch, mesh, link, sharding):
         own, fitted, speed = batch // size_of(mesh, "dp"), False, 1
         together = self.measured(recipe, batch, mesh, link, sharding)
@@ -266,7 +275,8 @@ class Comparison:
         alone = self.measured(recipe, own)["median_step_ms"]
         print(f"{text}; alone {alone:.3f} ms, forecast {made['step_seconds'] * 1e3:.3f} ms, measured {measured:.3f} ms:"
               f" time {time:.2f}"
-              + (f" (fitted; a latency of {self.latencies[link] * 1e6:.0f} us)" if fitted else ""), flush=True)
+              + (f" (fitted; a latency of {self.latencies[link] * 1e6:.0f} us)" if fitted else "")
+              + self.hidden(case, together, made), flush=True)
         return exact and abs(memory - 1) <= 0.05 and abs(time - 1) <= 0.15
 
 

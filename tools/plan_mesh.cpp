@@ -122,6 +122,7 @@ Json to_json(const MeshForecast& made, const RankForecast& rank, const Cluster& 
   json.update({{"bytes_per_step", whole(rank.bytes_per_step)},
                {"step_seconds", made.step_seconds},
                {"bubble", rank.bubble},
+               {"communication_hidden", rank.communication_hidden},
                {"mfu", made.mfu}});
   json.update({{"microbatches", made.microbatches},
                {"microbatch", made.microbatch},
@@ -151,14 +152,16 @@ void show(const PlannedModel& model, const Cluster& cluster, const MeshForecast&
                                  made.microbatches == 1 ? "" : "es", made.microbatch);
   text += fmt::format("step {}, bubble {:.1f} %, {:.1f} % of the peak of {} (MFU)\n", seconds_text(made.step_seconds),
                       100 * made.bubble, 100 * made.mfu, name_of(model.layers.dtype));
-  text += fmt::format("  {:<6}{:>7}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>6}{:>9}\n", "stage", "ranks", "parameters",
-                      "gradients", "optimizer", "activations", "peak", "sent/step", "live", "bubble");
+  text +=
+      fmt::format("  {:<6}{:>7}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>6}{:>9}{:>9}\n", "stage", "ranks", "parameters",
+                  "gradients", "optimizer", "activations", "peak", "sent/step", "live", "bubble", "hidden");
   for (const RankForecast& rank : made.stages) {
     const MemoryForecast& m = rank.memory;
-    text += fmt::format("  {:<6}{:>7}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>6}{:>7.1f} %{}\n", rank.stage, rank.ranks,
-                        megabytes(m.parameters), megabytes(m.gradients), megabytes(m.optimizer),
+    text += fmt::format("  {:<6}{:>7}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>6}{:>7.1f} %{:>7.1f} %{}\n", rank.stage,
+                        rank.ranks, megabytes(m.parameters), megabytes(m.gradients), megabytes(m.optimizer),
                         megabytes(m.activations), megabytes(m.peak), megabytes(rank.bytes_per_step), rank.live,
-                        100 * rank.bubble, m.peak <= cluster.machine.memory ? "" : "  does not fit");
+                        100 * rank.bubble, 100 * rank.communication_hidden,
+                        m.peak <= cluster.machine.memory ? "" : "  does not fit");
   }
   print_out(text);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/distributed/gradient_lists.h"
@@ -83,19 +84,33 @@ void cut_behind_each(std::vector<Bucket>& buckets, double& computed, double cut)
   computed += later;
 }
 
-double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers, double computed) {
+SumsRun run_sums(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers, double computed) {
   std::stable_sort(buckets.begin(), buckets.end(), [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
   const Move move = sharding == Sharding::none ? Move::all_reduce : Move::reduce_scatter;
   const double left = 1 - std::min(sharers.level.processor_share(), 1.0);  // of the processor, beside sending
-  double now = 0, done = 0, end = 0;                                       // done: of what is computed by `computed`
+  std::vector<std::pair<double, double>> calls;                            // begun and over
+  double now = 0, done = 0, over = -1;  // done: of what is computed by `computed`; over: when all of that is
   for (const Bucket& bucket : buckets) {
     const double sending = bytes_of(move, bucket.bytes, sharers.ranks) / sharers.level.bandwidth;
     const double waiting = sum_seconds(bucket.bytes, sharding, sharers) - sending;
-    now += std::max(bucket.ready - done, 0.0) + sending;
-    done = std::max(done, bucket.ready) + left * sending;
-    end = std::max(end, now + waiting);
+    now += std::max(bucket.ready - done, 0.0);
+    done = std::max(done, bucket.ready);
+    if (over < 0 && done + left * sending >= computed) over = now + (done < computed ? (computed - done) / left : 0);
+    calls.emplace_back(now, now + sending + waiting);
+    now += sending;
+    done += left * sending;
   }
-  return std::max(end, now + std::max(computed - done, 0.0));
+  if (over < 0) over = now + computed - done;
+  SumsRun run{.end = over};
+  double counted = 0;  // up to where; calls that are under way at once count once
+  for (const auto& [begun, end] : calls) {
+    const double from = std::max(begun, counted);
+    run.end = std::max(run.end, end);
+    run.calls += std::max(end - from, 0.0);
+    run.hidden += std::max(std::min(end, over) - from, 0.0);
+    counted = std::max(counted, end);
+  }
+  return run;
 }
 
 }  // namespace heddle::distributed

@@ -46,10 +46,15 @@ struct Bucket {
 // As training sends them without shards, and with zero2 and zero3 (distributed/gradient_lists.h).
 std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets);
 std::vector<Bucket> in_shard_buckets(const std::vector<Bucket>& buckets);
-// When the sums of all are there, and computing is over, which alone would be at `computed`, no earlier than any bucket
-// is ready. They are sent one after the other in the order in which they are ready, while others' latency passes; where
-// that takes the rank's processor, computing waits, and so do later buckets.
-double sums_end(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers, double computed);
+// How sums of gradients went: when all are there and computing is over, for how long any was under way, and for how
+// long of that computing was not over (train/hidden_time.h).
+struct SumsRun {
+  double end = 0, calls = 0, hidden = 0;  // seconds
+};
+// Of these buckets, beside computing that alone would be over at `computed`, no earlier than any bucket is ready. They
+// are sent one after the other in the order in which they are ready, while others' latency passes; where that takes the
+// rank's processor, computing waits, and so do later buckets.
+SumsRun run_sums(std::vector<Bucket> buckets, Sharding sharding, const Sharers& sharers, double computed);
 // Where computing stands for `cut` seconds behind each bucket.
 void cut_behind_each(std::vector<Bucket>& buckets, double& computed, double cut);
 

@@ -21,6 +21,7 @@ struct Chunk {
   double shared = 0;                 // of those, whose gradients ranks of tp sum
   double working = 0;                // bytes
   double bytes_sent = 0;             // of a microbatch
+  double calls = 0, hidden = 0;      // seconds of its shards' calls for a microbatch, and of those beside its passes
 };
 
 class Forecaster {
@@ -134,8 +135,12 @@ class Forecaster {
     ChunkCost& cost = chunk.cost;
     cost.input_gradient += buckets * cluster_.machine.cut;
     const double backward = cost.input_gradient + cost.weight_gradient;
-    cost.forward = beside(cost.forward, gather, bytes);
+    const double forward = cost.forward;
+    cost.forward = beside(forward, gather, bytes);
     cost.input_gradient += beside(backward, gather + sum, bytes + gradients) - backward;
+    chunk.calls = 2 * gather + sum;
+    const double passes = cost.forward + cost.input_gradient + cost.weight_gradient;
+    chunk.hidden = std::max(chunk.calls + forward + backward - passes, 0.0);
   }
   // Calls of so many bytes of all sharers beside computing.
   double beside(double computing, double calls, double bytes) const {
@@ -175,7 +180,7 @@ class Forecaster {
 
   double end_of(size_t stage) const {
     const double elements = elements_of(stage);
-    double end = shards(Sharding::zero3) ? run_.stages[stage].end : sums_end_of(stage);
+    double end = sums_of(stage).end;
     end += seconds_of(Move::all_reduce, shared_bytes(stage), share_.tp, share_.rank.tp_level);
     const double moved =
         owned(elements, Sharding::zero1) * (2 * step_.state_bytes + step_.gradient_bytes + 2 * step_.parameter_bytes);
@@ -191,13 +196,24 @@ class Forecaster {
     return !options_.overlap || (step_.as_trained && as_one);
   }
 
-  double sums_end_of(size_t stage) const {
-    std::vector<Bucket> buckets = buckets_of(stage);
+  SumsRun sums_of(size_t stage) const {
     double computed = run_.stages[stage].end;
+    if (shards(Sharding::zero3)) return gathers_of(stage, computed);
+    std::vector<Bucket> buckets = buckets_of(stage);
     // Without shards lists of ranks that share batches are read while the device goes on.
     const bool cuts = share_.sharers.ranks > 1 && shards(Sharding::zero1);
     if (cuts || in_parts()) cut_behind_each(buckets, computed, cluster_.machine.cut);
-    return sums_end(std::move(buckets), options_.sharding, share_.sharers, computed);
+    return run_sums(std::move(buckets), options_.sharding, share_.sharers, computed);
+  }
+  // Calls of zero3 are parts of passes.
+  SumsRun gathers_of(size_t stage, double computed) const {
+    const auto microbatches = static_cast<double>(share_.microbatches);
+    SumsRun run{.end = computed};
+    for (const Chunk& chunk : chunks_[stage]) {
+      run.calls += microbatches * chunk.calls;
+      run.hidden += microbatches * chunk.hidden;
+    }
+    return run;
   }
 
   // One a layer, from the last, as the last microbatch's backward pass comes to them.
@@ -238,6 +254,7 @@ class Forecaster {
     RankForecast rank{.stage = static_cast<int64_t>(stage), .ranks = share_.mesh.ranks() / share_.pp};
     rank.live = run.live;
     rank.bubble = run_.seconds > 0 ? 1 - run.busy / run_.seconds : 0;
+    if (const SumsRun sums = sums_of(stage); sums.calls > 0) rank.communication_hidden = sums.hidden / sums.calls;
     rank.memory = memory_of(stage);
     const auto microbatches = static_cast<double>(share_.microbatches);
     for (const Chunk& chunk : chunks_[stage]) rank.bytes_per_step += chunk.bytes_sent * microbatches;

@@ -44,6 +44,8 @@ struct RankForecast {
   double bytes_per_step = 0;  // sent
   int64_t live = 0;           // microbatches held at a time, by chunk
   double bubble = 0;          // share of the pipeline's time in which it waits
+  // Share of the time of sums of gradients, and of gathers of shards, in which it computes; 0 without any.
+  double communication_hidden = 0;
 };
 
 struct MeshForecast {

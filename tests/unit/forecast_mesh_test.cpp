@@ -190,16 +190,38 @@ TEST(ForecastMesh, ListsOfGradients) {
   EXPECT_EQ(in_lists(std::vector<Bucket>(64, {0, 1e6})).size(), 16u);
   // Two lists that are ready share the link; the latency of one passes beside the other: three of it in all.
   const Sharers sharers{.ranks = 2, .level = {.name = "all", .bandwidth = 1e6, .latency = 0.25}};
-  EXPECT_DOUBLE_EQ(sums_end({{1, 1e6}, {1, 1e6}}, Sharding::none, sharers, 1), 1 + 2 + 0.75);
-  EXPECT_DOUBLE_EQ(sums_end({{1, 1e6}, {5, 1e6}}, Sharding::none, sharers, 5), 5 + 1 + 0.75);
-  EXPECT_DOUBLE_EQ(sums_end({}, Sharding::none, sharers, 7), 7);
+  EXPECT_DOUBLE_EQ(run_sums({{1, 1e6}, {1, 1e6}}, Sharding::none, sharers, 1).end, 1 + 2 + 0.75);
+  EXPECT_DOUBLE_EQ(run_sums({{1, 1e6}, {5, 1e6}}, Sharding::none, sharers, 5).end, 5 + 1 + 0.75);
+  EXPECT_DOUBLE_EQ(run_sums({}, Sharding::none, sharers, 7).end, 7);
+}
+
+// While lists are on their way the rank computes for so long; what two wait at once counts once.
+TEST(ForecastMesh, HiddenTimeOfSums) {
+  const auto run = [](const std::vector<Bucket>& buckets, double share, double latency, double computed) {
+    const Sharers sharers{.ranks = 2,
+                          .level = {.name = "all", .bandwidth = 1e6, .latency = latency, .processor = share / 1e6}};
+    return run_sums(buckets, Sharding::none, sharers, computed);
+  };
+  const auto expect = [&](const SumsRun& sums, double calls, double hidden) {
+    EXPECT_DOUBLE_EQ(sums.calls, calls);
+    EXPECT_DOUBLE_EQ(sums.hidden, hidden);
+  };
+  expect(run({}, 0, 0, 3), 0, 0);
+  expect(run({{3, 1e6}}, 0, 0, 3), 1, 0);                // behind
+  expect(run({{1, 1e6}, {5, 1e6}}, 0, 0, 5), 2, 1);      // the first is over long before the second begins
+  expect(run({{1, 1e6}, {5, 1e6}}, 0, 0.5, 5), 5, 2.5);  // three latencies each
+  expect(run({{1, 4e6}, {3, 4e6}}, 0, 0, 3), 8, 2);
+  expect(run({{1, 1e6}, {1, 1e6}}, 0, 0.25, 1.5), 2.75, 0.5);  // 1 to 2.75 and 2 to 3.75
+  expect(run({{1, 1e6}, {5, 1e6}}, 0.5, 0, 9), 2, 2);
+  expect(run({{1, 1e6}, {5, 1e6}}, 0.5, 0, 5.25), 2, 1.5);  // at half of the speed while the second is sent
+  expect(run({{1, 1e6}, {5, 1e6}}, 1, 0, 5), 2, 1);         // computing stands while the first is sent
 }
 
 // What sends takes the processor that computes, or half of it: computing, and what is ready later, is late by so much.
 TEST(ForecastMesh, SendingTakesAProcessor) {
   const auto end = [](double share, double computed) {
     const Sharers sharers{.ranks = 2, .level = {.name = "all", .bandwidth = 1e6, .processor = share / 1e6}};
-    return sums_end({{1, 1e6}, {5, 1e6}}, Sharding::none, sharers, computed);
+    return run_sums({{1, 1e6}, {5, 1e6}}, Sharding::none, sharers, computed).end;
   };
   EXPECT_DOUBLE_EQ(end(0, 5), 6);
   EXPECT_DOUBLE_EQ(end(0.5, 5), 6.5);
@@ -355,6 +377,27 @@ TEST(ForecastMesh, OverlapHidesSums) {
   EXPECT_NEAR(seconds(false), alone + sum, 1e-6 * sum);
   EXPECT_LT(seconds(true), seconds(false));
   EXPECT_GE(seconds(true), sum);
+}
+
+// What overlap saves of a step is what it hides of the calls' time.
+TEST(ForecastMesh, HiddenShareIsWhatOverlapSaves) {
+  Cluster slow = cluster();
+  slow.links = Links({{.name = "slow", .bandwidth = 1e9, .latency = 0}});
+  const StepLayers step = transformer_layers(small_config());
+  for (const Sharding sharding : {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3}) {
+    const auto made = [&](bool overlap) {
+      return forecast(step, slow, {.mesh = "dp=2", .batch = 2, .sharding = sharding, .overlap = overlap});
+    };
+    const MeshForecast beside = made(true), behind = made(false);
+    // Half of the gradients of 4 bytes each, with zero3 of the parameters of 2 bytes, twice, as well.
+    const double share = sharding == Sharding::none || sharding == Sharding::zero3 ? 1 : 0.5;
+    const double calls = share * 4 * static_cast<double>(parameters_of(step)) / 1e9;
+    EXPECT_NEAR(behind.stages[0].communication_hidden, 0, 1e-12) << name_of(sharding);
+    EXPECT_GT(beside.stages[0].communication_hidden, 0) << name_of(sharding);
+    EXPECT_NEAR(beside.stages[0].communication_hidden * calls, behind.step_seconds - beside.step_seconds, 1e-9 * calls)
+        << name_of(sharding);
+  }
+  EXPECT_EQ(forecast(step, slow, {.mesh = "dp=1", .batch = 2}).stages[0].communication_hidden, 0);
 }
 
 TEST(ForecastMesh, BadMeshes) {
