@@ -157,7 +157,7 @@ void CommunicationThread::start(Request request) {
     try {
       const size_t piece = piece_bytes(request.members);
       running_.push_back(std::make_unique<RunningCall>(std::move(request), *transport_, std::move(scratch), piece));
-      return;
+      return ticket->start();
     } catch (const std::exception& error) {
       break_world(fmt::format("{}: {}", place, error.what()), true);
     }

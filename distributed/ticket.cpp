@@ -7,19 +7,25 @@
 
 namespace heddle::distributed {
 
+void TicketState::start() {
+  const std::lock_guard lock(mutex);
+  started = true;
+  changed.notify_all();
+}
+
 void TicketState::end(Failure how) {
   const std::lock_guard lock(mutex);
   failure = std::move(how);
   over = std::chrono::steady_clock::now();
-  done = true;
-  ended.notify_all();
+  done = started = true;
+  changed.notify_all();
 }
 
 namespace {
 
 void wait_for_end(TicketState& state) {
   std::unique_lock lock(state.mutex);
-  state.ended.wait(lock, [&] { return state.done; });
+  state.changed.wait(lock, [&] { return state.done; });
 }
 
 }  // namespace
@@ -46,6 +52,12 @@ Ticket::Times Ticket::times() const {
   if (!state_) return {};
   const std::lock_guard lock(state_->mutex);
   return {state_->begun, state_->over};
+}
+
+void Ticket::wait_for_start() const {
+  if (!state_) return;
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return state_->started; });
 }
 
 void Ticket::wait() const {

@@ -21,6 +21,8 @@ class [[nodiscard]] Ticket {
   Ticket& operator=(Ticket&& other) noexcept;
 
   bool done() const;
+  // Until the communication thread has taken the call, and has handed over what can be sent at once.
+  void wait_for_start() const;
   // Until the call has ended; throws what it failed with, each time.
   void wait() const;
 

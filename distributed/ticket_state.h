@@ -20,12 +20,13 @@ struct Failure {
 
 struct TicketState {
   std::mutex mutex;
-  std::condition_variable ended;
-  bool done = false;
+  std::condition_variable changed;
+  bool started = false, done = false;
   Failure failure;
   const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point over;
 
+  void start();
   void end(Failure how = {});
 };
 

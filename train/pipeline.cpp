@@ -86,9 +86,6 @@ void Pipeline::forward(const Action& action, const Tensor& brought) {
     loss_ += live.y.to_doubles()[0];
   } else {
     send(Kind::activations, here + 1, action.microbatch, live.y);
-    // The next stage has nothing else to do yet, and the thread that sends may share this one's processor, where it
-    // would be late by a whole pass.
-    if (action.microbatch == 0 && action.chunk == 0 && !sent_.empty()) sent_.back().ticket.wait();
   }
   live_[{action.chunk, action.microbatch}] = std::move(live);
 }
@@ -192,6 +189,8 @@ void Pipeline::send(Kind kind, int64_t to_place, int64_t microbatch, const Tenso
   std::vector<std::byte>& kept = sent_.back().bytes;  // a deque: it stays where it is
   sent_.back().ticket =
       group_.send(kept.data(), DType::u8, Shape{static_cast<int64_t>(kept.size())}, rank_of(to_place));
+  // The thread that sends may share this one's processor, where it would be late by a whole pass.
+  sent_.back().ticket.wait_for_start();
 }
 
 Tensor Pipeline::received(Kind kind, int64_t my_place, int64_t from_place, int64_t microbatch) {

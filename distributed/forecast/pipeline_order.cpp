@@ -70,13 +70,13 @@ class Stage {
     return std::move(actions_);
   }
 
-  // As 1F1B with twice as many forward passes ahead, so that neither a message nor a whole backward pass of the stage
-  // behind is waited for. Behind its last gradient of an input a stage waits for those of the stages before it and for
-  // the first one's whole pass: it owes as many weights' gradients, of its last microbatches, so that they are added
-  // in their order.
+  // As 1F1B with twice as many forward passes ahead and one, so that neither a message nor a whole backward pass of the
+  // stage behind is waited for. Of its last microbatches a stage has the inputs' gradients alone, which those before it
+  // get so much earlier, and those of the weights at the end, while they have their last passes.
   std::vector<Action> zero_bubble_ahead() {
-    const int64_t all = sizes_.microbatches, first = std::min(2 * (sizes_.stages - stage_ - 1), all);
-    const int64_t whole = std::max<int64_t>(all - (stage_ > 0 ? stage_ + 1 : 0), 0);
+    const int64_t all = sizes_.microbatches, behind = sizes_.stages - stage_ - 1;
+    const int64_t first = std::min(behind > 0 ? 2 * behind + 1 : 0, all);
+    const int64_t whole = std::max<int64_t>(all - (stage_ > 0 ? 2 * stage_ + 2 : 0), 0);
     for (int64_t i = 0; i < first; ++i) forward(i);
     for (int64_t i = 0; i < all; ++i) {
       if (i + first < all) forward(i + first);

@@ -5,10 +5,9 @@
 // arXiv 1811.06965); 1F1B (Narayanan et al. 2019, "PipeDream"; with flushes: arXiv 2104.04473, section 2.2.1);
 // interleaved 1F1B, whose stages have several chunks (the same, 2.2.2); ZB1P, which puts W where a stage would wait (Qi
 // et al. 2023, arXiv 2401.10241, ZB-H1), and ZB2P, which is for devices where two halves take longer than the whole: it
-// begins with as many forward passes as ZB-H2 there, holds up to 2p - 1 microbatches of p stages, and has halves at the
-// end alone. Invariants: every stage has each pass of its chunks once; GPipe and both 1F1B have whole backward passes.
-// Errors: ValueError for a schedule that is none, and for microbatches that the interleaved one cannot deal out. Thread
-// safety: plain values.
+// holds up to 2p microbatches of p stages, as ZB-2p there, and has halves at the end alone. Invariants: every stage has
+// each pass of its chunks once; GPipe and both 1F1B have whole backward passes. Errors: ValueError for a schedule that
+// is none, and for microbatches that the interleaved one cannot deal out. Thread safety: plain values.
 #pragma once
 
 #include <cstdint>

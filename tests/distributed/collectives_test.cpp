@@ -2,6 +2,7 @@
 // one piece and in many, with messages that end in any order.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -336,6 +337,27 @@ TEST(Collective, AWorldOfOneNeedsNothing) {
   world.all().reduce_scatter(mine, DType::f32, std::vector<int64_t>{2}).wait();
   world.all().all_gather(mine, DType::f32, std::vector<int64_t>{2}).wait();
   EXPECT_EQ(mine[0], 3.0f);
+}
+
+// A send has begun, and can be waited for so far, before anybody asks for what it sends.
+TEST(Tickets, WaitForStart) {
+  Ticket().wait_for_start();
+  std::atomic<bool> begun = false;
+  all_ranks(2, [&](World& world) {
+    float value = world.rank() == 0 ? 7.0f : 0.0f;
+    if (world.rank() == 0) {
+      const Ticket ticket = world.all().send(&value, DType::f32, {1}, 1);
+      ticket.wait_for_start();
+      begun = true;
+      begun.notify_all();
+      ticket.wait();
+      ticket.wait_for_start();
+    } else {
+      begun.wait(false);
+      world.all().receive(&value, DType::f32, {1}, 0).wait();
+    }
+    EXPECT_EQ(value, 7.0f);
+  });
 }
 
 }  // namespace

@@ -219,11 +219,13 @@ void PartedModel::note_time(const Pipeline::Step& step) {
   seconds_ += step.seconds;
 }
 
+// Of the time until the last stage ends, as the schedules' papers count it.
 std::optional<double> PartedModel::bubble() {
   if (!in_stages() || seconds_ == 0) return std::nullopt;
-  double waited = 1 - busy_ / seconds_;
-  replicas_.wait(stage_group_.all_reduce(&waited, DType::f64, Shape()));
-  return waited / static_cast<double>(stages_.stage.ranks);
+  double busy = busy_, longest = seconds_;
+  replicas_.wait(stage_group_.all_reduce(&busy, DType::f64, Shape()));
+  replicas_.wait(stage_group_.all_reduce(&longest, DType::f64, Shape(), distributed::Reduction::max));
+  return 1 - busy / (static_cast<double>(stages_.stage.ranks) * longest);
 }
 
 // ---- evaluation
