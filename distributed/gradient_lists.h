@@ -8,9 +8,14 @@
 
 namespace heddle::distributed {
 
-// A list that is sent while others are computed costs a submission and a call more. Of a large model it has more, so
-// that there are not many.
-inline constexpr int64_t least_list_bytes = 512 << 10, most_lists = 16;
+// A list that is sent while others are computed costs a submission and a call more, so that it has many gradients, of a
+// large model more, and a small model has one. The last ones get shorter: for them alone an update waits when all is
+// computed. Of a list that begins where `left` bytes of all are in none yet:
+inline constexpr int64_t list_bytes = 512 << 10, least_list_bytes = 128 << 10, long_lists = 16;
+constexpr int64_t list_bytes_of(int64_t all, int64_t left) {
+  if (all <= list_bytes) return list_bytes;
+  return std::clamp(left / 2, least_list_bytes, std::max(list_bytes, all / long_lists));
+}
 
 // Under zero2 and zero3 a bucket ends with the parameter that makes it so large: so that a link's latency and a
 // submission do not count, and a small part of the model, since two are on the device.

@@ -11,9 +11,6 @@
 namespace heddle::train {
 namespace {
 
-using distributed::least_list_bytes;
-using distributed::most_lists;
-
 std::vector<Tensor> floating_weights(const nn::Module& model) {
   std::vector<Tensor> found = model.parameters();
   const std::vector<Tensor> buffers = floating_buffers(model);
@@ -70,16 +67,18 @@ void SharedGradients::make_lists(size_t scalars) {
 
 void SharedGradients::divide(const std::vector<size_t>& wanted, const std::vector<Tensor>& parameters,
                              int64_t gradients, int64_t rest) {
-  const int64_t enough = std::max(least_list_bytes / static_cast<int64_t>(sizeof(float)), gradients / most_lists);
-  std::vector<int64_t> sizes(1);
-  parameters_.resize(1);
+  constexpr auto width = static_cast<int64_t>(sizeof(float));
+  std::vector<int64_t> sizes;
+  int64_t left = gradients, enough = 0;
   for (const size_t i : wanted) {
-    if (sizes.back() >= enough) {
+    if (sizes.empty() || sizes.back() >= enough) {
+      enough = distributed::list_bytes_of(width * gradients, width * left) / width;
       sizes.push_back(0);
       parameters_.emplace_back();
     }
     parameters_.back().push_back(i);
     sizes.back() += parameters[i].numel();
+    left -= parameters[i].numel();
   }
   sizes.back() += rest;
   for (std::vector<Tensor>& lists : lots_) {

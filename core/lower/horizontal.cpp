@@ -48,11 +48,10 @@ class HorizontalFusion {
   // ---- classes: kernels whose joined form has one text, and which are needed for the same early output
   void find_classes() {
     class_of_.assign(count(), -1);
-    const std::vector<size_t> needed_for =
-        scheduled_.early.empty() ? std::vector<size_t>(count()) : first_needed_for(scheduled_, kernels_);
+    needed_for_ = scheduled_.early.empty() ? std::vector<size_t>(count()) : first_needed_for(scheduled_, kernels_);
     std::map<std::pair<size_t, std::string>, std::vector<size_t>> alike, by_text;
     for (size_t k = 0; k < count(); ++k) {
-      if (may_join(k)) alike[{needed_for[k], fingerprint(kernels_[k])}].push_back(k);
+      if (may_join(k)) alike[{needed_for_[k], fingerprint(kernels_[k])}].push_back(k);
     }
     joined_.resize(count());
     for (const auto& [print, members] : alike) {
@@ -62,7 +61,7 @@ class HorizontalFusion {
         const KernelSource& source = joined_[k].source;
         if (source.buffers.size() > caps_.max_bindings || joined_[k].joined[0].constants.size() > most_joined_numbers)
           continue;
-        by_text[{needed_for[k], source.str()}].push_back(k);
+        by_text[{needed_for_[k], source.str()}].push_back(k);
       }
     }
     for (const auto& [text, members] : by_text) {
@@ -106,7 +105,8 @@ class HorizontalFusion {
     return std::clamp<int64_t>(temporaries.peak(given) / 32, 256 << 10, most_waiting_bytes);
   }
 
-  // ---- order: as given, but a kernel that has equals waits for them as long as something else can run
+  // ---- order: as given, but a kernel that has equals waits for them as long as something else can run that is needed
+  // for the same early output
   void emit(KernelDependencies dependencies) {
     const TemporaryBytes temporaries(scheduled_, kernels_);
     const int64_t budget = waiting_budget(temporaries);
@@ -157,10 +157,11 @@ class HorizontalFusion {
 
   // The first that need not wait for its equals. What waits keeps its inputs alive, and what runs instead may take
   // memory: when that comes to more than the budget, the first runs.
-  static size_t pick(const std::set<size_t>& ready, const TemporaryBytes& temporaries, const Liveness& alive,
-                     int64_t budget, const auto& waits) {
+  size_t pick(const std::set<size_t>& ready, const TemporaryBytes& temporaries, const Liveness& alive, int64_t budget,
+              const auto& waits) const {
     std::set<size_t> kept;
     for (size_t k : ready) {
+      if (needed_for_[k] != needed_for_[*ready.begin()]) break;
       if (!waits(k)) return alive.takes(k) - alive.gives(k) <= budget || k == *ready.begin() ? k : *ready.begin();
       for (size_t t : temporaries.of(k).reads) budget -= kept.insert(t).second ? temporaries.bytes(t) : 0;
       if (budget < 0) return *ready.begin();
@@ -189,6 +190,7 @@ class HorizontalFusion {
   LoweredKernel (*lower_group_)(const LowerInput& in);
   std::vector<LoweredKernel> joined_;  // by kernel; empty where there was no reason to lower it again
   std::vector<int> class_of_;          // by kernel; -1: none
+  std::vector<size_t> needed_for_;     // by kernel: the first early output that needs it
   std::vector<size_t> class_sizes_;
   std::vector<LoweredKernel> out_;
 };

@@ -8,9 +8,9 @@
 // lies in one block of the allocator or of the arena shares a binding; joined rows in other blocks, or too far apart
 // for one binding, are further launches of the same kernel, found when the graph is bound to memory
 // (core/run/joined_launch.h). Invariants: joined rows of one launch do not depend on each other; none waits for what
-// another early output needs (core/schedule/early_order.h); only kernels whose
-// temporaries are small are joined, so that the arena does not grow, and only those that read small temporaries wait
-// for others. Thread safety: pure functions.
+// another early output needs, or while that is computed (core/schedule/early_order.h); only kernels whose temporaries
+// are small are joined, so that the arena does not grow, and only those that read small temporaries wait for others.
+// Thread safety: pure functions.
 #pragma once
 
 #include "heddle/core/lower/lower_input.h"

@@ -22,14 +22,20 @@ double bytes_of(const std::vector<Bucket>& buckets) {
   return all;
 }
 
-// Each of so many bytes at least, but for the last.
-std::vector<Bucket> joined(const std::vector<Bucket>& buckets, double enough) {
+// Each of so many bytes at least as `enough` says of those that are left where it begins, but for the last.
+template <typename Enough>
+std::vector<Bucket> joined(const std::vector<Bucket>& buckets, const Enough& enough) {
   std::vector<Bucket> lists;
+  double left = bytes_of(buckets), least = 0;
   for (const Bucket& bucket : buckets) {
     if (bucket.bytes == 0) continue;
-    if (lists.empty() || lists.back().bytes >= enough) lists.emplace_back();
+    if (lists.empty() || lists.back().bytes >= least) {
+      lists.emplace_back();
+      least = static_cast<double>(enough(std::llround(left)));
+    }
     lists.back().bytes += bucket.bytes;
     lists.back().ready = std::max(lists.back().ready, bucket.ready);
+    left -= bucket.bytes;
   }
   return lists;
 }
@@ -71,11 +77,13 @@ double sum_seconds(double bytes, Sharding sharding, const Sharers& sharers) {
 }
 
 std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets) {
-  return joined(buckets, std::max(static_cast<double>(least_list_bytes), bytes_of(buckets) / most_lists));
+  const int64_t all = std::llround(bytes_of(buckets));
+  return joined(buckets, [&](int64_t left) { return list_bytes_of(all, left); });
 }
 
 std::vector<Bucket> in_shard_buckets(const std::vector<Bucket>& buckets) {
-  return joined(buckets, static_cast<double>(bucket_bytes_of(std::llround(bytes_of(buckets)))));
+  const int64_t enough = bucket_bytes_of(std::llround(bytes_of(buckets)));
+  return joined(buckets, [&](int64_t) { return enough; });
 }
 
 void cut_behind_each(std::vector<Bucket>& buckets, double& computed, double cut) {

@@ -11,6 +11,7 @@
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/run/joined_launch.h"
+#include "heddle/core/schedule/early_order.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
@@ -67,6 +68,24 @@ TEST(Horizontal, SmallResultsWait) {
   size_t many = 0;
   for (const LoweredKernel& kernel : lower_pending()) many = std::max(many, kernel.joined.size());
   EXPECT_EQ(many, 4u);
+  eval_pending();
+}
+
+// Two kinds of sums, of which one of each needs one of the other, wait for their equals, but not while a value is
+// computed that is wanted behind theirs.
+TEST(Horizontal, NobodyWaitsWhileALaterEarlyOutputIsComputed) {
+  const Tensor m = leaf(Shape{40, 40}), w = leaf(Shape{40, 1600});
+  const auto exps = [](const Tensor& x) { return sum(exp(x), {1}); };
+  const auto sines = [](const Tensor& x) { return sum(sin(x), {1}); };
+  const auto square = [&](const Tensor& row) { return reshape(matmul(unsqueeze(row, 0), w), Shape{40, 40}); };
+  const auto times = [&](const Tensor& row) { return matmul(unsqueeze(row, 0), m); };
+  const Tensor first = times(sines(square(exps(m)))) + times(exps(square(sines(m))));
+  const Tensor second = matmul(matmul(m, m), m);
+  const Caps caps = test::with_loop_lanes(null_device().caps());
+  const Plan plan = make_plan(test::prepared_pending(caps), caps, true, PassSet::all(), {}, {0, 1});
+  const std::vector<size_t> needed = first_needed_for(plan.scheduled, plan.kernels);
+  EXPECT_TRUE(std::ranges::is_sorted(needed));
+  EXPECT_EQ(std::ranges::count(needed, 1u), 2);  // the two products
   eval_pending();
 }
 
