@@ -4,7 +4,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 namespace heddle::distributed {
 
@@ -22,6 +25,25 @@ constexpr int64_t list_bytes_of(int64_t all, int64_t left) {
 inline constexpr int64_t least_bucket_bytes = 256 << 10, most_bucket_bytes = 16 << 20, buckets_of_model = 32;
 constexpr int64_t bucket_bytes_of(int64_t model_bytes) {
   return std::clamp(model_bytes / buckets_of_model, least_bucket_bytes, most_bucket_bytes);
+}
+
+// Values of so many bytes, in their order, in lists of `enough(left)` bytes at least but for the last, where `left` are
+// in no list yet: how many values each has.
+template <typename Enough>
+std::vector<size_t> lengths_of_lists(const std::vector<int64_t>& bytes, const Enough& enough) {
+  std::vector<size_t> lengths;
+  int64_t left = std::accumulate(bytes.begin(), bytes.end(), int64_t{0}), in_list = 0, least = 0;
+  for (const int64_t value : bytes) {
+    if (lengths.empty() || in_list >= least) {
+      lengths.push_back(0);
+      in_list = 0;
+      least = enough(left);
+    }
+    ++lengths.back();
+    in_list += value;
+    left -= value;
+  }
+  return lengths;
 }
 
 }  // namespace heddle::distributed

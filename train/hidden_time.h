@@ -1,10 +1,12 @@
 // HiddenTime: which share of the time of communication passed while the device computed.
 //
-// Invariants: calls that are under way at once count once. Thread safety: none.
+// Invariants: those of distributed/overlap.h. Thread safety: none.
 #pragma once
 
 #include <chrono>
 #include <span>
+
+#include "heddle/distributed/overlap.h"
 
 namespace heddle::train {
 
@@ -17,10 +19,10 @@ class HiddenTime {
   // The calls of an update, in the order of their beginnings, and when the device was done with what they send.
   void add(std::span<const Call> calls, Time computed);
   // 0 where nothing was sent.
-  double share() const { return all_ > 0 ? hidden_ / all_ : 0; }
+  double share() const { return overlap_.share(); }
 
  private:
-  double all_ = 0, hidden_ = 0;  // seconds
+  distributed::Overlap overlap_;
 };
 
 }  // namespace heddle::train

@@ -68,17 +68,16 @@ void SharedGradients::make_lists(size_t scalars) {
 void SharedGradients::divide(const std::vector<size_t>& wanted, const std::vector<Tensor>& parameters,
                              int64_t gradients, int64_t rest) {
   constexpr auto width = static_cast<int64_t>(sizeof(float));
+  std::vector<int64_t> bytes;
+  for (const size_t i : wanted) bytes.push_back(width * parameters[i].numel());
+  const auto enough = [&](int64_t left) { return distributed::list_bytes_of(width * gradients, left); };
   std::vector<int64_t> sizes;
-  int64_t left = gradients, enough = 0;
-  for (const size_t i : wanted) {
-    if (sizes.empty() || sizes.back() >= enough) {
-      enough = distributed::list_bytes_of(width * gradients, width * left) / width;
-      sizes.push_back(0);
-      parameters_.emplace_back();
-    }
-    parameters_.back().push_back(i);
-    sizes.back() += parameters[i].numel();
-    left -= parameters[i].numel();
+  auto next = wanted.begin();
+  for (const size_t length : distributed::lengths_of_lists(bytes, enough)) {
+    const std::vector<size_t>& list = parameters_.emplace_back(next, next + static_cast<ptrdiff_t>(length));
+    sizes.push_back(0);
+    for (const size_t i : list) sizes.back() += parameters[i].numel();
+    next += static_cast<ptrdiff_t>(length);
   }
   sizes.back() += rest;
   for (std::vector<Tensor>& lists : lots_) {

@@ -42,7 +42,7 @@ struct RunReport {
   uint64_t peak_device_bytes = 0;
   Throughput throughput;
   std::vector<double> rank_seconds;   // of an update's own work, by rank; empty of one process and of a short run
-  std::optional<double> bubble = {};  // of a pipeline: share of its time in which a stage waits for others
+  std::optional<double> bubble = {};  // of a pipeline: share of its time in which stages wait
   uint64_t bytes_sent = 0;            // by this rank in an update, without evaluations and files
   double communication_hidden = 0;    // share of the time of communication that passed while the device computed
 };

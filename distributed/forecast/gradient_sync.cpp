@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "heddle/core/base/error.h"
 #include "heddle/distributed/gradient_lists.h"
@@ -22,20 +21,20 @@ double bytes_of(const std::vector<Bucket>& buckets) {
   return all;
 }
 
-// Each of so many bytes at least as `enough` says of those that are left where it begins, but for the last.
+// In lists as training divides what has any bytes.
 template <typename Enough>
-std::vector<Bucket> joined(const std::vector<Bucket>& buckets, const Enough& enough) {
+std::vector<Bucket> joined(std::vector<Bucket> buckets, const Enough& enough) {
+  std::erase_if(buckets, [](const Bucket& bucket) { return bucket.bytes == 0; });
+  std::vector<int64_t> bytes;
+  for (const Bucket& bucket : buckets) bytes.push_back(std::llround(bucket.bytes));
   std::vector<Bucket> lists;
-  double left = bytes_of(buckets), least = 0;
-  for (const Bucket& bucket : buckets) {
-    if (bucket.bytes == 0) continue;
-    if (lists.empty() || lists.back().bytes >= least) {
-      lists.emplace_back();
-      least = static_cast<double>(enough(std::llround(left)));
+  auto next = buckets.begin();
+  for (size_t length : lengths_of_lists(bytes, enough)) {
+    Bucket& list = lists.emplace_back();
+    for (; length > 0; --length, ++next) {
+      list.bytes += next->bytes;
+      list.ready = std::max(list.ready, next->ready);
     }
-    lists.back().bytes += bucket.bytes;
-    lists.back().ready = std::max(lists.back().ready, bucket.ready);
-    left -= bucket.bytes;
   }
   return lists;
 }
@@ -96,7 +95,7 @@ SumsRun run_sums(std::vector<Bucket> buckets, Sharding sharding, const Sharers& 
   std::stable_sort(buckets.begin(), buckets.end(), [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
   const Move move = sharding == Sharding::none ? Move::all_reduce : Move::reduce_scatter;
   const double left = 1 - std::min(sharers.level.processor_share(), 1.0);  // of the processor, beside sending
-  std::vector<std::pair<double, double>> calls;                            // begun and over
+  std::vector<Interval> calls;
   double now = 0, done = 0, over = -1;  // done: of what is computed by `computed`; over: when all of that is
   for (const Bucket& bucket : buckets) {
     const double sending = bytes_of(move, bucket.bytes, sharers.ranks) / sharers.level.bandwidth;
@@ -104,20 +103,14 @@ SumsRun run_sums(std::vector<Bucket> buckets, Sharding sharding, const Sharers& 
     now += std::max(bucket.ready - done, 0.0);
     done = std::max(done, bucket.ready);
     if (over < 0 && done + left * sending >= computed) over = now + (done < computed ? (computed - done) / left : 0);
-    calls.emplace_back(now, now + sending + waiting);
+    calls.push_back({now, now + sending + waiting});
     now += sending;
     done += left * sending;
   }
   if (over < 0) over = now + computed - done;
   SumsRun run{.end = over};
-  double counted = 0;  // up to where; calls that are under way at once count once
-  for (const auto& [begun, end] : calls) {
-    const double from = std::max(begun, counted);
-    run.end = std::max(run.end, end);
-    run.calls += std::max(end - from, 0.0);
-    run.hidden += std::max(std::min(end, over) - from, 0.0);
-    counted = std::max(counted, end);
-  }
+  for (const Interval& call : calls) run.end = std::max(run.end, call.over);
+  run.overlap = overlap_of(calls, over);
   return run;
 }
 

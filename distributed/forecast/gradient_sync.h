@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heddle/distributed/forecast/links.h"
+#include "heddle/distributed/overlap.h"
 
 namespace heddle::distributed {
 
@@ -46,10 +47,10 @@ struct Bucket {
 // As training sends them without shards, and with zero2 and zero3 (distributed/gradient_lists.h).
 std::vector<Bucket> in_lists(const std::vector<Bucket>& buckets);
 std::vector<Bucket> in_shard_buckets(const std::vector<Bucket>& buckets);
-// How sums of gradients went: when all are there and computing is over, for how long any was under way, and for how
-// long of that computing was not over (train/hidden_time.h).
+// How sums of gradients went: when all are there and computing is over, and what of their time was hidden.
 struct SumsRun {
-  double end = 0, calls = 0, hidden = 0;  // seconds
+  double end = 0;  // seconds
+  Overlap overlap = {};
 };
 // Of these buckets, beside computing that alone would be over at `computed`, no earlier than any bucket is ready. They
 // are sent one after the other in the order in which they are ready, while others' latency passes; where that takes the

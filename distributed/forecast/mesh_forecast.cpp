@@ -21,7 +21,7 @@ struct Chunk {
   double shared = 0;                 // of those, whose gradients ranks of tp sum
   double working = 0;                // bytes
   double bytes_sent = 0;             // of a microbatch
-  double calls = 0, hidden = 0;      // seconds of its shards' calls for a microbatch, and of those beside its passes
+  Overlap overlap = {};              // of its shards' calls with its passes, for a microbatch
 };
 
 class Forecaster {
@@ -138,9 +138,9 @@ class Forecaster {
     const double forward = cost.forward;
     cost.forward = beside(forward, gather, bytes);
     cost.input_gradient += beside(backward, gather + sum, bytes + gradients) - backward;
-    chunk.calls = 2 * gather + sum;
     const double passes = cost.forward + cost.input_gradient + cost.weight_gradient;
-    chunk.hidden = std::max(chunk.calls + forward + backward - passes, 0.0);
+    const double calls = 2 * gather + sum;
+    chunk.overlap = {.calls = calls, .hidden = std::max(calls + forward + backward - passes, 0.0)};
   }
   // Calls of so many bytes of all sharers beside computing.
   double beside(double computing, double calls, double bytes) const {
@@ -156,8 +156,9 @@ class Forecaster {
     made.microbatch = share_.rank.examples;
     made.bubble = run_.bubble;
     for (size_t stage = 0; stage < chunks_.size(); ++stage) {
-      made.stages.push_back(rank_of(stage));
-      made.step_seconds = std::max(made.step_seconds, end_of(stage));
+      const SumsRun sums = sums_of(stage);
+      made.stages.push_back(rank_of(stage, sums.overlap));
+      made.step_seconds = std::max(made.step_seconds, end_of(stage, sums.end));
     }
     const auto batch = static_cast<double>(options_.batch), ranks = static_cast<double>(made.ranks);
     made.hardware_flops = hardware_flops_of(step_) * batch / ranks / made.step_seconds;
@@ -178,9 +179,8 @@ class Forecaster {
     return elements * step_.gradient_bytes;
   }
 
-  double end_of(size_t stage) const {
+  double end_of(size_t stage, double end) const {
     const double elements = elements_of(stage);
-    double end = sums_of(stage).end;
     end += seconds_of(Move::all_reduce, shared_bytes(stage), share_.tp, share_.rank.tp_level);
     const double moved =
         owned(elements, Sharding::zero1) * (2 * step_.state_bytes + step_.gradient_bytes + 2 * step_.parameter_bytes);
@@ -209,10 +209,8 @@ class Forecaster {
   SumsRun gathers_of(size_t stage, double computed) const {
     const auto microbatches = static_cast<double>(share_.microbatches);
     SumsRun run{.end = computed};
-    for (const Chunk& chunk : chunks_[stage]) {
-      run.calls += microbatches * chunk.calls;
-      run.hidden += microbatches * chunk.hidden;
-    }
+    for (const Chunk& chunk : chunks_[stage])
+      run.overlap += {.calls = microbatches * chunk.overlap.calls, .hidden = microbatches * chunk.overlap.hidden};
     return run;
   }
 
@@ -249,12 +247,12 @@ class Forecaster {
            blocks_[block].elements * static_cast<double>(layers[l].parameters) / all * step_.gradient_bytes});
   }
 
-  RankForecast rank_of(size_t stage) const {
+  RankForecast rank_of(size_t stage, const Overlap& overlap) const {
     const StageRun& run = run_.stages[stage];
     RankForecast rank{.stage = static_cast<int64_t>(stage), .ranks = share_.mesh.ranks() / share_.pp};
     rank.live = run.live;
     rank.bubble = run_.seconds > 0 ? 1 - run.busy / run_.seconds : 0;
-    if (const SumsRun sums = sums_of(stage); sums.calls > 0) rank.communication_hidden = sums.hidden / sums.calls;
+    rank.communication_hidden = overlap.share();
     rank.memory = memory_of(stage);
     const auto microbatches = static_cast<double>(share_.microbatches);
     for (const Chunk& chunk : chunks_[stage]) rank.bytes_per_step += chunk.bytes_sent * microbatches;
