@@ -110,6 +110,7 @@ FUNC ushort hk_to_bf16(float v) {
 #define VZIP_HIGH(a, b) (b)
 #define VEVEN(a, b) (a)
 #define VODD(a, b) (b)
+#define VSLIDE(a, b, i) ((i) == 0u ? (a) : (b))
 #define HK_VLOAD_f32(b, i) HK_LOAD_f32(b, i)
 #define HK_VLOAD_f16(b, i) HK_LOAD_f16(b, i)
 #define HK_VLOAD_bf16(b, i) HK_LOAD_bf16(b, i)
@@ -179,8 +180,36 @@ FUNC VEC hk_even(VEC a, VEC b) { VEC r; r.lo = a.even; r.hi = b.even; return r; 
 FUNC VEC hk_odd(VEC a, VEC b) { VEC r; r.lo = a.odd; r.hi = b.odd; return r; }
 #define VEVEN(a, b) hk_even(a, b)
 #define VODD(a, b) hk_odd(a, b)
+#define VSLIDE(a, b, i) hk_slide(a, b, i)
+#ifdef HK_MACHINE_CODE
+// A shuffle wants its components as constants, which a variable is only once its loop is unrolled.
+#define HK_FOUR_FROM(i) (i), (i) + 1, (i) + 2, (i) + 3
+#if HK_VW == 4
+#define HK_SLIDE(i) case i: return __builtin_shufflevector(a, b, HK_FOUR_FROM(i));
+#elif HK_VW == 8
+#define HK_SLIDE(i) case i: return __builtin_shufflevector(a, b, HK_FOUR_FROM(i), HK_FOUR_FROM((i) + 4));
+#else
+#define HK_SLIDE(i) case i: return __builtin_shufflevector(a, b, HK_FOUR_FROM(i), HK_FOUR_FROM((i) + 4), HK_FOUR_FROM((i) + 8), HK_FOUR_FROM((i) + 12));
+#endif
+FUNC VEC hk_slide(VEC a, VEC b, uint i) {
+  switch (i) {
+    case 0: return a;
+    HK_SLIDE(1) HK_SLIDE(2) HK_SLIDE(3)
+#if HK_VW >= 8
+    HK_SLIDE(4) HK_SLIDE(5) HK_SLIDE(6) HK_SLIDE(7)
+#endif
+#if HK_VW >= 16
+    HK_SLIDE(8) HK_SLIDE(9) HK_SLIDE(10) HK_SLIDE(11) HK_SLIDE(12) HK_SLIDE(13) HK_SLIDE(14) HK_SLIDE(15)
+#endif
+    default: return b;
+  }
+}
+#else
+FUNC VEC hk_slide(VEC a, VEC b, uint i) { float t[2 * HK_VW]; VTO(t, 0, a); VTO(t, HK_VW, b); return VFROM(t, i); }
+#endif
 #endif
 #define VSPLAT(x) ((VEC)(x))
+#define VSELECT(m, a, b) ((m) != VSPLAT(0.0f) ? (a) : (b))
 #ifdef HK_INLINE_BUILTINS
 #define VFMA(a, b, c) __builtin_elementwise_fma(a, b, c)
 #else

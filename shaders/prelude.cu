@@ -70,7 +70,9 @@ FUNC unsigned short hk_to_bf16(float v) {
 #define VZIP_HIGH(a, b) (b)
 #define VEVEN(a, b) (a)
 #define VODD(a, b) (b)
+#define VSLIDE(a, b, i) ((i) == 0u ? (a) : (b))
 #define VFMA(a, b, c) fmaf(a, b, c)
+#define VSELECT(m, a, b) ((m) != 0.0f ? (a) : (b))
 #define HK_GATHER(load, b, i) load(b, i)
 #define HK_SCATTER(store, b, i, v) store(b, i, v)
 #define VFROM(array, i) array[i]
@@ -89,6 +91,9 @@ FUNC hk_vec4 hk_splat(float x) { return hk_vec4{x, x, x, x}; }
 FUNC hk_vec4 hk_vfma(hk_vec4 a, hk_vec4 b, hk_vec4 c) {
   return hk_vec4{fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y), fmaf(a.z, b.z, c.z), fmaf(a.w, b.w, c.w)};
 }
+FUNC hk_vec4 hk_vselect(hk_vec4 m, hk_vec4 a, hk_vec4 b) {
+  return hk_vec4{m.x != 0.0f ? a.x : b.x, m.y != 0.0f ? a.y : b.y, m.z != 0.0f ? a.z : b.z, m.w != 0.0f ? a.w : b.w};
+}
 FUNC float hk_vsum(hk_vec4 v) { return (v.x + v.z) + (v.y + v.w); }
 #define VEC hk_vec4
 #define VSPLAT(x) hk_splat(x)
@@ -101,7 +106,12 @@ FUNC hk_vec4 hk_even(hk_vec4 a, hk_vec4 b) { return hk_vec4{a.x, a.z, b.x, b.z};
 FUNC hk_vec4 hk_odd(hk_vec4 a, hk_vec4 b) { return hk_vec4{a.y, a.w, b.y, b.w}; }
 #define VEVEN(a, b) hk_even(a, b)
 #define VODD(a, b) hk_odd(a, b)
+FUNC hk_vec4 hk_slide(hk_vec4 a, hk_vec4 b, uint i) {
+  return i == 0u ? a : i == 1u ? hk_vec4{a.y, a.z, a.w, b.x} : i == 2u ? hk_vec4{a.z, a.w, b.x, b.y} : i == 3u ? hk_vec4{a.w, b.x, b.y, b.z} : b;
+}
+#define VSLIDE(a, b, i) hk_slide(a, b, i)
 #define VFMA(a, b, c) hk_vfma(a, b, c)
+#define VSELECT(m, a, b) hk_vselect(m, a, b)
 #define HK_GATHER(load, b, i) hk_vec4{load(b, (i)), load(b, (i) + 1u), load(b, (i) + 2u), load(b, (i) + 3u)}
 #define HK_SCATTER(store, b, i, v) { hk_vec4 hk_v = (v); store(b, (i), hk_v.x); store(b, (i) + 1u, hk_v.y); store(b, (i) + 2u, hk_v.z); store(b, (i) + 3u, hk_v.w); }
 #define VFROM(array, i) hk_vec4{array[(i)], array[(i) + 1u], array[(i) + 2u], array[(i) + 3u]}

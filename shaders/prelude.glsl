@@ -77,6 +77,8 @@ uint hk_to_bf16(float v) {
 #define VZIP_HIGH(a, b) (b)
 #define VEVEN(a, b) (a)
 #define VODD(a, b) (b)
+#define VSLIDE(a, b, i) ((i) == 0u ? (a) : (b))
+#define VSELECT(m, a, b) ((m) != 0.0f ? (a) : (b))
 #define HK_GATHER(load, b, i) load(b, i)
 #define HK_SCATTER(store, b, i, v) store(b, i, v)
 #define VFROM(array, i) array[i]
@@ -92,6 +94,11 @@ vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
 #define VZIP_HIGH(a, b) hk_zip_high(a, b)
 #define VEVEN(a, b) vec4((a).xz, (b).xz)
 #define VODD(a, b) vec4((a).yw, (b).yw)
+vec4 hk_slide(vec4 a, vec4 b, uint i) {
+  return i == 0u ? a : i == 1u ? vec4(a.yzw, b.x) : i == 2u ? vec4(a.zw, b.xy) : i == 3u ? vec4(a.w, b.xyz) : b;
+}
+#define VSLIDE(a, b, i) hk_slide(a, b, i)
+#define VSELECT(m, a, b) mix(b, a, notEqual(m, vec4(0.0f)))
 #define HK_GATHER(load, b, i) vec4(load(b, (i)), load(b, (i) + 1u), load(b, (i) + 2u), load(b, (i) + 3u))
 #define HK_SCATTER(store, b, i, v) { vec4 hk_v = (v); store(b, (i), hk_v.x); store(b, (i) + 1u, hk_v.y); store(b, (i) + 2u, hk_v.z); store(b, (i) + 3u, hk_v.w); }
 #define VFROM(array, i) vec4(array[(i)], array[(i) + 1u], array[(i) + 2u], array[(i) + 3u])

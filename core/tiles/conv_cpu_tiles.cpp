@@ -152,9 +152,15 @@ Row pick_rows(const ConvProblem& p) {
   return row;
 }
 
+// Does the body read planes where they lie (shaders/conv_in_place.hki)? Rows without a gap are for it to find out.
+bool reads_in_place(const ConvProblem& p) {
+  return p.x_w1 && p.kernel[0] == 1 && (p.stride[2] == 2 || (p.stride == Extent3{1, 1, 1} && p.in[2] == p.out[2]));
+}
+
 // Rows that a group computes at once, by the body's blocks of rows: few beyond the last one, and few that are copied
 // twice.
 int64_t rows_of_strips(const ConvProblem& p) {
+  if (reads_in_place(p)) return choice_at_least("conv", "QH", std::min<int64_t>(p.out[1], 56));
   int64_t best = 1;
   double least = std::numeric_limits<double>::infinity();
   for (const int64_t qh : {1, 2, 4, 7, 8, 14, 16}) {
@@ -175,7 +181,7 @@ int64_t rows_of_strips(const ConvProblem& p) {
 Row pick_strips(const Caps& caps, const ConvProblem& p) {
   const int64_t cores = std::max<int64_t>(1, caps.compute_units);
   Row row{{"SCHEDULE", conv_schedules::strips},
-          {"VW", p.out[2] <= 8 && p.N > 1 ? 8 : 16},
+          {"VW", p.out[2] <= 8 && p.N > 1 && !(reads_in_place(p) && p.stride[2] == 1) ? 8 : 16},
           {"QT", choice_at_least("conv", "QT", std::min<int64_t>(ceil_div(p.out[2], 16), 16))},
           {"QH", rows_of_strips(p)}};
   const auto staged = [&] { return packed_extent(p, 1, row["QH"]) * (packed_extent(p, 2, row["QT"] * 16) + 16); };
@@ -230,10 +236,15 @@ Row pick_grad_rows(const ConvProblem& p) {
   return row;
 }
 
-// One channel of src by one of grad: some rows at a time, whose copies fit the first cache.
-Row pick_planes(const ConvProblem& p) {
+// One channel of src by one of grad: some rows at a time, whose copies fit the first cache, of channels that leave some
+// groups for each core.
+Row pick_planes(const Caps& caps, const ConvProblem& p) {
   constexpr int64_t first_cache_floats = 6 << 10;
-  Row row{{"SCHEDULE", conv_schedules::planes}, {"VW", p.out[2] > 8 ? 16 : 8}};
+  const int64_t cores = std::max<int64_t>(1, caps.compute_units);
+  Row row{{"SCHEDULE", conv_schedules::planes}, {"VW", p.out[2] > 8 || p.stride[2] == 1 ? 16 : 8}};
+  const int64_t sums = p.kernel[1] * p.kernel[2] * row["VW"];
+  const int64_t channels = std::min(p.parts * p.G * p.OG / (8 * cores), first_cache_floats / 2 / sums);
+  row["NB"] = choice_at_most("conv_weight_grad", "NB", std::max<int64_t>(1, channels));
   row["QW"] = choice_at_least("conv_weight_grad", "QW", std::min<int64_t>(p.out[2], 128));
   row["QH"] = choice_at_least("conv_weight_grad", "QH", std::clamp<int64_t>(p.out[1], 1, 56));
   const auto copied = [&] {
@@ -277,7 +288,7 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
 Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
   if (const auto row = pick_winograd(caps, p); row && accepted("conv_weight_grad", p, *row)) return *row;
   if (p.CG == 1 && p.OG == 1) {
-    if (const Row row = pick_planes(p); accepted("conv_weight_grad", p, row)) return row;
+    if (const Row row = pick_planes(caps, p); accepted("conv_weight_grad", p, row)) return row;
   }
   if (p.CG < few_channels || p.OG < few_channels) {
     const Row row = pick_grad_rows(p);
