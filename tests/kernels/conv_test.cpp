@@ -239,6 +239,9 @@ class ConvTest : public KernelTest {
     }
     return {{"SCHEDULE", 4}, {"VW", width()}, {"QT", 1}, {"QH", 4}};
   }
+  static Bindings planes(int64_t vw, int64_t qw, int64_t qh, int64_t nb = 1) {
+    return {{"SCHEDULE", 9}, {"VW", vw}, {"QW", qw}, {"QH", qh}, {"NB", nb}};
+  }
   Bindings winograd(Kind kind) const {
     if (kind == Kind::weight_grad) {
       return {{"SCHEDULE", 5}, {"VW", width()}, {"MR", 2}, {"NV", 1}, {"NB", width() / 2}, {"CB", width()}, {"NC", 2},
@@ -552,21 +555,18 @@ TEST_P(ConvTest, PlanesOfOneChannel) {
       {"far borders", 1, 2, 2, 2, {1, 3, 4}, {1, 3, 3}, {1, 1, 2}, {1, 1, 1}, {0, 4, 21}, {0, 5, 19}},
       {"signal", 3, 4, 4, 4, {1, 1, 33}, {1, 1, 7}, {1, 1, 1}, {1, 1, 1}, {0, 0, 3}, {0, 0, 3}},
   };
-  const auto planes = [&](int64_t qw, int64_t qh) {
-    return Bindings{{"SCHEDULE", 9}, {"VW", width()}, {"QW", qw}, {"QH", qh}};
-  };
-  check(shapes[1], Kind::weight_grad, planes(16, 4));
+  check(shapes[1], Kind::weight_grad, planes(width(), 16, 4));
   if (!on_opencl()) return;  // never chosen elsewhere
   for (const Case& c : shapes) {
-    check(c, Kind::weight_grad, planes(14, 4));
+    check(c, Kind::weight_grad, planes(16, 14, 4));
     if (c.stride[2] < 3) check(c, Kind::weight_grad, {});
   }
-  check(shapes[0], Kind::weight_grad, planes(64, 7));
+  check(shapes[0], Kind::weight_grad, planes(16, 64, 7));
   Options o;
   o.layout = Layout{true, 3, 1};
   o.a = DType::f16;
   o.b = DType::bf16;
-  for (const Case& c : {shapes[0], shapes[1], shapes[3]}) check(c, Kind::weight_grad, planes(128, 14), o);
+  for (const Case& c : {shapes[0], shapes[1], shapes[3]}) check(c, Kind::weight_grad, planes(16, 128, 14), o);
 }
 
 // Planes that are read where they lie: rows of fewer and more elements than a vector, kernels wider and narrower than
@@ -585,19 +585,16 @@ TEST_P(ConvTest, PlanesInPlace) {
       {"even hops", 2, 3, 3, 3, {1, 9, 38}, {1, 2, 4}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 1, 3}},
       {"wide hops", 2, 3, 3, 3, {1, 7, 64}, {1, 3, 3}, {1, 3, 2}, {1, 1, 3}, {0, 1, 3}, {0, 1, 3}},
   };
-  const auto planes = [&](int64_t vw, int64_t qw, int64_t nb) {
-    return Bindings{{"SCHEDULE", 9}, {"VW", vw}, {"QW", qw}, {"QH", 4}, {"NB", nb}};
-  };
   Options o;
   o.parts = 4;
-  check(shapes[0], Kind::weight_grad, planes(4, 7, 2), o);
+  check(shapes[0], Kind::weight_grad, planes(4, 7, 4, 2), o);
   if (!on_opencl()) return;  // never chosen elsewhere
   o.infinite_src = true;
   // Rows that are longer than QW are copied.
-  for (const Case& c : {shapes[0], shapes[3], shapes[7]}) check(c, Kind::weight_grad, planes(16, 4, 1), o);
+  for (const Case& c : {shapes[0], shapes[3], shapes[7]}) check(c, Kind::weight_grad, planes(16, 4, 4), o);
   o.infinite_grad = true;
-  for (const Case& c : shapes) check(c, Kind::weight_grad, planes(c.in[2] < 16 ? 8 : 16, 64, 4), o);
-  check(shapes[0], Kind::weight_grad, planes(16, 64, 2), o);
+  for (const Case& c : shapes) check(c, Kind::weight_grad, planes(c.in[2] < 16 ? 8 : 16, 64, 4, 4), o);
+  check(shapes[0], Kind::weight_grad, planes(16, 64, 4, 2), o);
 }
 
 // Sums of few channels by rows leave out what is behind a row, whatever it is.
