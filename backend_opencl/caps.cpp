@@ -11,6 +11,7 @@
 #include "heddle/backend_opencl/status.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/base/system/processor.h"
 #include "heddle/core/device/driver_probe.h"
 #include "heddle/core/dialect/print_options.h"
 
@@ -177,6 +178,7 @@ Found describe(cl_platform_id platform, cl_device_id device, size_t index) {
       info.caps.matrix_units = units == CoreUnits::tiles ? core_tiles_bf16 : core_pairs_bf16;
       info.caps.driver_hash = hash_string(identity + info.caps.matrix_units);
     }
+    if (info.caps.device_class == DeviceClass::cpu) info.caps.register_floats = os::vector_register_floats();
     if (found.quirks.has(Quirk::computes_wrong) && !std::getenv("HEDDLE_REFUSED_DRIVERS")) {
       info.available = false;
       info.reason = fmt::format(

@@ -39,6 +39,7 @@ Json json_of(const Caps& caps) {
           {"storage16", caps.storage16},
           {"i64_arithmetic", caps.i64_arithmetic},
           {"int8_dot", caps.int8_dot},
+          {"register_floats", caps.register_floats},
           {"matrix_units", caps.matrix_units}};
 }
 

@@ -59,13 +59,14 @@ struct Caps {
       1;  // over which a recording spreads commands that do not depend on each other; HEDDLE_QUEUES overrides
   bool uploads_beside = false;  // write_beside() copies while submissions run
   // What a Vulkan driver may lack. Kernels then see 32-bit words (core/dialect/print_options.h); dtypes are as before.
-  bool storage8 = true;        // buffers of 8-bit elements
-  bool storage16 = true;       // buffers of 16-bit elements
-  bool i64_arithmetic = true;  // integers of 64 bits in registers
-  std::string matrix_units;    // e.g. "16x16x16 f16 f32"; empty when none
-  uint32_t architecture = 0;   // CUDA: compute capability, 90 for 9.0
-  uint64_t driver_hash = 0;    // changes with device, driver and its version: part of every disk-cache key
-  uint64_t loader_hash = 0;    // driver_hash without the compiler that this program holds (NVRTC); 0: the same
+  bool storage8 = true;            // buffers of 8-bit elements
+  bool storage16 = true;           // buffers of 16-bit elements
+  bool i64_arithmetic = true;      // integers of 64 bits in registers
+  uint32_t register_floats = 512;  // CPU: floats that a core's vector registers hold (AVX-512: 512; AVX2, NEON: 128)
+  std::string matrix_units;        // e.g. "16x16x16 f16 f32"; empty when none
+  uint32_t architecture = 0;       // CUDA: compute capability, 90 for 9.0
+  uint64_t driver_hash = 0;        // changes with device, driver and its version: part of every disk-cache key
+  uint64_t loader_hash = 0;        // driver_hash without the compiler that this program holds (NVRTC); 0: the same
 
   // What an image relies on.
   uint64_t image_hash() const { return loader_hash != 0 ? loader_hash : driver_hash; }

@@ -8,6 +8,7 @@
 #include "heddle/core/tiles/conv_pointwise.h"
 #include "heddle/core/tiles/conv_schedules.h"
 #include "heddle/core/tiles/conv_winograd.h"
+#include "heddle/core/tiles/cpu_registers.h"
 
 namespace heddle {
 
@@ -30,12 +31,13 @@ int64_t packed_extent(const ConvProblem& p, size_t d, int64_t count) {
 constexpr int64_t cached_floats = 48 << 10;  // what a core's second-level cache holds beside other things
 
 // The number of pixels in registers that leaves the fewest unused in a row, the largest of those.
-int64_t pixels_in_registers(int64_t row) {
+int64_t pixels_in_registers(int64_t row, int64_t most) {
+  const int64_t enough = most > 8 ? 8 : 4;
   int64_t best = 1, waste = INT64_MAX;
-  for (int64_t mr = 1; mr <= 14; ++mr) {
+  for (int64_t mr = 1; mr <= most; ++mr) {
     const int64_t unused = ceil_div(row, mr) * mr - row;
-    // Few pixels cost as much as many: a loop of fewer than 8 waits for its results.
-    const int64_t cost = unused * 16 + (mr < 8 ? ceil_div(row, mr) * (8 - mr) * 2 : 0);
+    // Few pixels cost as much as many: a loop of fewer than 8 sums waits for its results.
+    const int64_t cost = unused * 16 + (mr < enough ? ceil_div(row, mr) * (enough - mr) * 2 : 0);
     if (cost <= waste) {
       waste = cost;
       best = mr;
@@ -46,7 +48,7 @@ int64_t pixels_in_registers(int64_t row) {
 
 class PackedRow {
  public:
-  PackedRow(const Caps& caps, const ConvProblem& p) : p_(p) {
+  PackedRow(const Caps& caps, const ConvProblem& p) : p_(p), wide_(has_wide_registers(caps)) {
     const int64_t threads = std::max<int64_t>(1, caps.compute_units), weights = p.G * p.OG * p.CG * conv_taps(p),
                   pixels =
                       p.N * walked(p, 0) * walked(p, 1) * walked(p, 2) * phases(p, 0) * phases(p, 1) * phases(p, 2);
@@ -56,9 +58,10 @@ class PackedRow {
   Row pick() {
     const int64_t row = walked(p_, 2), rows_of_image = walked(p_, 1);
     row_["SCHEDULE"] = conv_schedules::packed;
-    row_["VW"] = p_.OG >= 16 ? 16 : p_.OG >= 8 ? 8 : 4;
-    mr_ = pixels_in_registers(row);
-    mi_ = mr_ >= 8 ? 1 : choice_at_most("conv", "MI", std::min<int64_t>(p_.N, 14 / mr_));
+    const int64_t sums = wide_ ? 14 : 6;
+    row_["VW"] = wide_ && p_.OG >= 16 ? 16 : p_.OG >= 8 ? 8 : 4;
+    mr_ = pixels_in_registers(row, sums);
+    mi_ = 2 * mr_ > sums ? 1 : choice_at_most("conv", "MI", std::min<int64_t>(p_.N, sums / mr_));
     nv_ = p_.OG > row_["VW"] ? 2 : 1;
     qt_ = conv_schedules::at_most(ceil_div(row, mr_), {1, 2, 4, 8, 16});
     qh_ = choice_at_most("conv", "QH", std::min<int64_t>(rows_of_image, 28));
@@ -66,7 +69,7 @@ class PackedRow {
     const int64_t blocks = ceil_div(p_.OG, nv_ * row_["VW"]);
     nb_ = conv_taps(p_) == 1 && p_.kind == ConvProblem::Kind::forward
               ? conv_schedules::at_most(blocks, {1, 2, 3, 4, 6, 8, 16})
-              : choice_at_most("conv", "NB", std::min<int64_t>(blocks, 4));
+              : choice_at_most("conv", "NB", std::min<int64_t>(blocks, wide_ ? 4 : 8));
     cb_ = choice_at_least("conv", "CB",
                           std::min<int64_t>(p_.CG, conv_taps(p_) == 1   ? 128
                                                    : conv_taps(p_) <= 9 ? 64
@@ -134,14 +137,15 @@ class PackedRow {
   }
 
   const ConvProblem& p_;
+  const bool wide_;
   int64_t wanted_;  // groups
   Row row_;
   int64_t mr_ = 1, mi_ = 1, nv_ = 1, nb_ = 1, qt_ = 1, qh_ = 1, ni_ = 1, cb_ = 16;
 };
 
-Row pick_rows(const ConvProblem& p) {
+Row pick_rows(const Caps& caps, const ConvProblem& p) {
   Row row{{"SCHEDULE", conv_schedules::rows},
-          {"VW", 16},
+          {"VW", register_width(caps)},
           {"QT", choice_at_least("conv", "QT", std::min<int64_t>(ceil_div(walked(p, 2), 16), 16))},
           {"QH", choice_at_least("conv", "QH", std::min<int64_t>(walked(p, 1), 16))}};
   while (row["QT"] > 1 && packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats)
@@ -181,7 +185,7 @@ int64_t rows_of_strips(const ConvProblem& p) {
 Row pick_strips(const Caps& caps, const ConvProblem& p) {
   const int64_t cores = std::max<int64_t>(1, caps.compute_units);
   Row row{{"SCHEDULE", conv_schedules::strips},
-          {"VW", p.out[2] <= 8 && p.N > 1 && !(reads_in_place(p) && p.stride[2] == 1) ? 8 : 16},
+          {"VW", p.out[2] <= 8 && p.N > 1 && !(reads_in_place(p) && p.stride[2] == 1) ? 8 : register_width(caps)},
           {"QT", choice_at_least("conv", "QT", std::min<int64_t>(ceil_div(p.out[2], 16), 16))},
           {"QH", rows_of_strips(p)}};
   const auto staged = [&] { return packed_extent(p, 1, row["QH"]) * (packed_extent(p, 2, row["QT"] * 16) + 16); };
@@ -203,24 +207,32 @@ bool has_few_pixels(const ConvProblem& p) {
 
 Row pick_dots(const Caps& caps, const ConvProblem& p) {
   const int64_t cores = std::max<int64_t>(1, caps.compute_units);
-  Row row{{"SCHEDULE", conv_schedules::dots},           {"VW", 16},  {"NV", 2},
-          {"MR", p.N * p.out[0] * p.out[1] * p.out[2]}, {"W_K1", 1}, {"W_C1", 1}};
+  const int64_t pixels = p.N * p.out[0] * p.out[1] * p.out[2];
+  const auto rows_of_weights = [&](int64_t most) {
+    return std::min(most, (has_wide_registers(caps) ? 28 : 12) / pixels);
+  };
+  Row row{{"SCHEDULE", conv_schedules::dots},
+          {"VW", register_width(caps)},
+          {"NV", rows_of_weights(2)},
+          {"MR", pixels},
+          {"W_K1", 1},
+          {"W_C1", 1}};
   row["CB"] = choice_at_least("conv", "CB", std::max<int64_t>(p.CG, 4));
   while (row["CB"] > 4 && row["MR"] * row["CB"] * conv_taps(p) > cached_floats) row["CB"] /= 2;
   // Each group copies the pixels: a few for each core, that they finish together. What takes less time than another
   // thread needs to wake up is one group's, as far as it goes.
   const int64_t weights = p.G * p.OG * p.CG * conv_taps(p);
   const bool small = is_small_work(weights * row["MR"], weights, cores);
-  if (small) row["NV"] = 4;
+  if (small) row["NV"] = rows_of_weights(4);
   row["NO"] = choice_at_most("conv", "NO", std::max<int64_t>(1, ceil_div(p.OG, (small ? 1 : 2 * cores) * row["NV"])));
   return row;
 }
 
-// As many sums as fit 32 registers beside what they are made of: of two channels of grad, as each pixel that is loaded
+// As many sums as fit the registers beside what they are made of: of two channels of grad, as each pixel that is loaded
 // then serves two products.
-Row pick_grad_rows(const ConvProblem& p) {
-  constexpr int64_t sums = 28;
-  Row row{{"SCHEDULE", conv_schedules::rows}, {"VW", p.out[2] > 8 ? 16 : 8}};
+Row pick_grad_rows(const Caps& caps, const ConvProblem& p) {
+  const int64_t sums = has_wide_registers(caps) ? 28 : 12;
+  Row row{{"SCHEDULE", conv_schedules::rows}, {"VW", p.out[2] > 8 ? register_width(caps) : 8}};
   const int64_t width = p.kernel[2];
   row["MR"] = p.OG > 1 && 2 * width <= sums ? 2 : 1;
   row["KB"] = choice_at_most("conv_weight_grad", "KB", std::clamp<int64_t>(sums / (row["MR"] * width), 1, p.kernel[1]));
@@ -241,7 +253,7 @@ Row pick_grad_rows(const ConvProblem& p) {
 Row pick_planes(const Caps& caps, const ConvProblem& p) {
   constexpr int64_t first_cache_floats = 6 << 10;
   const int64_t cores = std::max<int64_t>(1, caps.compute_units);
-  Row row{{"SCHEDULE", conv_schedules::planes}, {"VW", p.out[2] > 8 || p.stride[2] == 1 ? 16 : 8}};
+  Row row{{"SCHEDULE", conv_schedules::planes}, {"VW", p.out[2] > 8 || p.stride[2] == 1 ? register_width(caps) : 8}};
   const int64_t sums = p.kernel[1] * p.kernel[2] * row["VW"];
   const int64_t channels = std::min(p.parts * p.G * p.OG / (8 * cores), first_cache_floats / 2 / sums);
   row["NB"] = choice_at_most("conv_weight_grad", "NB", std::max<int64_t>(1, channels));
@@ -276,7 +288,7 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
   if (p.OG < few_channels && p.kind == ConvProblem::Kind::forward) {
     if (const Row row = pick_strips(caps, p); accepted("conv", p, row)) return row;
   }
-  if (p.OG < few_channels) return pick_rows(p);
+  if (p.OG < few_channels) return pick_rows(caps, p);
   if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
   if (p.OG >= 16 && (conv_taps(p) == 1 || has_short_panels(p))) {
     if (const Row row = pick_pointwise(caps, p); accepted("conv", p, row)) return row;
@@ -287,11 +299,11 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
 
 Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
   if (const auto row = pick_winograd(caps, p); row && accepted("conv_weight_grad", p, *row)) return *row;
-  if (p.CG == 1 && p.OG == 1) {
+  if (p.CG == 1 && p.OG == 1 && (has_wide_registers(caps) || p.kernel[1] * p.kernel[2] <= 12)) {
     if (const Row row = pick_planes(caps, p); accepted("conv_weight_grad", p, row)) return row;
   }
   if (p.CG < few_channels || p.OG < few_channels) {
-    const Row row = pick_grad_rows(p);
+    const Row row = pick_grad_rows(caps, p);
     // Packed vectors hold the width of the kernel too: two or three channels win where its positions are summed in one
     // pass, over rows that fill a vector.
     const bool wins = p.CG == 1 || p.OG < few_channels || (row.at("KB") == p.kernel[1] && p.out[2] > 8);
@@ -299,11 +311,12 @@ Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
     if (p.OG < few_channels) return conv_schedules::any_lanes;
   }
   const int64_t cb = choice_at_least("conv_weight_grad", "CB", std::min<int64_t>(p.CG, conv_taps(p) == 1 ? 128 : 64));
-  Row row{{"SCHEDULE", conv_schedules::packed}, {"VW", 16}, {"CB", cb}};
+  const int64_t vw = register_width(caps);
+  Row row{{"SCHEDULE", conv_schedules::packed}, {"VW", vw}, {"CB", cb}};
   const int64_t joined = p.dilation[2] == 1 || p.kernel[2] == 1 ? p.kernel[2] * cb : cb;
-  row["NV"] = joined % 48 == 0 ? 3 : joined > 16 ? 2 : 1;
-  row["MR"] = 8;
-  row["NB"] = choice_at_least("conv_weight_grad", "NB", std::min<int64_t>(ceil_div(p.OG, 8), 16));
+  row["NV"] = joined % (3 * vw) == 0 ? 3 : joined > vw ? 2 : 1;
+  row["MR"] = has_wide_registers(caps) ? 8 : row["NV"] == 3 ? 4 : 6;
+  row["NB"] = choice_at_least("conv_weight_grad", "NB", std::min<int64_t>(ceil_div(p.OG, row["MR"]), 16));
   row["QW"] = choice_at_least("conv_weight_grad", "QW", std::min<int64_t>(p.out[2], 128));
   row["QH"] =
       choice_at_least("conv_weight_grad", "QH", std::min<int64_t>(p.out[1], std::max<int64_t>(1, 224 / row["QW"])));

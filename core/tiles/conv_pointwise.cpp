@@ -6,6 +6,7 @@
 #include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/choices.h"
 #include "heddle/core/tiles/conv_schedules.h"
+#include "heddle/core/tiles/cpu_registers.h"
 
 namespace heddle {
 
@@ -16,8 +17,7 @@ using conv_schedules::Row;
 
 // As many rows as leave all sums in registers beside the vectors of a panel, fewer where that computes more for
 // nothing.
-int64_t rows_of_channels(int64_t channels, int64_t nv) {
-  const int64_t most = nv == 4 ? 6 : nv == 3 ? 7 : 10;
+int64_t rows_of_channels(int64_t channels, int64_t most) {
   int64_t best = most;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t mr = std::min<int64_t>(4, most); mr <= most; ++mr) {
@@ -33,28 +33,41 @@ int64_t rows_of_channels(int64_t channels, int64_t nv) {
 class Panels {
  public:
   Panels(const Caps& caps, const ConvProblem& p)
-      : p_(p), walk_(p.kind == ConvProblem::Kind::input_grad ? p.in : p.out), depth_(p.CG * conv_taps(p)) {
+      : p_(p),
+        wide_(has_wide_registers(caps)),
+        vw_(register_width(caps)),
+        walk_(p.kind == ConvProblem::Kind::input_grad ? p.in : p.out),
+        depth_(p.CG * conv_taps(p)) {
     const int64_t weights = p.G * p.OG * depth_, threads = std::max<int64_t>(1, caps.compute_units);
     cores_ = is_small_work(p.N * walk_[0] * walk_[1] * walk_[2] * weights, weights, threads) ? 1 : threads;
   }
 
   Row pick() {
-    row_ = {{"SCHEDULE", conv_schedules::pointwise}, {"VW", 16}};
+    row_ = {{"SCHEDULE", conv_schedules::pointwise}, {"VW", vw_}};
     best_ = row_;
-    for (const int64_t nv : {4, 3, 2, 1}) {
+    for (int64_t nv = most_vectors(); nv >= 1; --nv) {
       row_["NV"] = nv;
-      row_["MR"] = rows_of_channels(p_.OG, nv);
+      row_["MR"] = rows_of_channels(p_.OG, most_rows(nv));
       const int64_t whole = choice_at_least("conv", "QT", ceil_div(walk_[2], 16));
       if (whole * 16 >= walk_[2]) {
         with_columns(whole);
       } else {
-        for (const int64_t panels : {1, 2, 3}) with_columns(panels * nv);
+        // Long rows, as most images are: a channel's pixels lie in a page of their own, of which much should be read.
+        for (const int64_t panels : {1, 2, 3})
+          with_columns(choice_at_least("conv", "QT", wide_ ? panels * nv : 4 * panels));
+        if (!wide_) with_columns(16);
       }
     }
     return best_;
   }
 
  private:
+  int64_t most_vectors() const { return wide_ ? 4 : 2; }
+  int64_t most_rows(int64_t nv) const {
+    if (!wide_) return nv == 2 ? 6 : 10;
+    return nv == 4 ? 6 : nv == 3 ? 7 : 10;
+  }
+
   void with_columns(int64_t qt) {
     row_["QT"] = qt;
     for (const int64_t qh : choices_of("conv", "QH")) {
@@ -74,7 +87,7 @@ class Panels {
 
   void consider() {
     const int64_t columns = p_.sized ? std::min(16 * row_["QT"], walk_[2]) : 16 * row_["QT"];
-    const int64_t width = 16 * row_["NV"], pixels = row_["NI"] * row_["QH"] * columns;
+    const int64_t width = vw_ * row_["NV"], pixels = row_["NI"] * row_["QH"] * columns;
     const int64_t taps = conv_taps(p_), panels = ceil_div(pixels, width);
     if (panels * (row_["NO"] * 16 + row_["MR"]) * width > most_floats || panels * width * taps * 4 > most_floats)
       return;
@@ -94,12 +107,17 @@ class Panels {
 
   // Vectors that are multiplied; a single one waits for its sums, and few pixels are dot products.
   double vectors(int64_t pixels) const {
-    const int64_t nv = row_.at("NV"), left = pixels % (16 * nv);
-    const double rest = left == 0    ? 0
-                        : left <= 4  ? 0.1 * static_cast<double>(left)
-                        : left <= 16 ? 1.4
-                                     : static_cast<double>(nv);
-    return static_cast<double>(pixels / (16 * nv) * nv) * (nv == 1 ? 1.4 : nv == 2 ? 1.2 : nv == 3 ? 1.03 : 1) + rest;
+    const int64_t nv = row_.at("NV"), left = pixels % (vw_ * nv);
+    const double rest = left == 0     ? 0
+                        : left <= 4   ? 0.1 * static_cast<double>(left)
+                        : left <= vw_ ? 1.4
+                                      : static_cast<double>(nv);
+    return static_cast<double>(pixels / (vw_ * nv) * nv) * cost_of_vector(nv) + rest;
+  }
+
+  double cost_of_vector(int64_t nv) const {
+    if (!wide_) return nv == 1 ? 1.2 : 1;
+    return nv == 1 ? 1.4 : nv == 2 ? 1.2 : nv == 3 ? 1.03 : 1;
   }
 
   // An estimate for all groups: two products a cycle, two cycles for each vector that is copied, three for each row.
@@ -108,7 +126,8 @@ class Panels {
                   rows = row_.at("NI") * std::min(row_.at("QH"), walk_[1]);
     const int64_t channels = std::min(16 * row_.at("NO"), p_.OG), mr = row_.at("MR");
     const double multiply = 0.5 * vectors(rows * columns) * static_cast<double>(round_up(channels, mr)),
-                 copy = static_cast<double>(rows * columns) / 8 + 3.0 * static_cast<double>(rows);
+                 copy = 2 * static_cast<double>(rows * columns) / static_cast<double>(vw_) +
+                        3.0 * static_cast<double>(rows);
     const double group = static_cast<double>(depth_) * (multiply + copy) + 1000;
     const auto part = [](int64_t all, int64_t of) { return static_cast<double>(all) / static_cast<double>(of); };
     const double shares =
@@ -121,6 +140,8 @@ class Panels {
   }
 
   const ConvProblem& p_;
+  const bool wide_;
+  const int64_t vw_;
   const Extent3& walk_;
   const int64_t depth_;
   int64_t cores_;

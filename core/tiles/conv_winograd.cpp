@@ -5,6 +5,7 @@
 #include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/choices.h"
 #include "heddle/core/tiles/conv_schedules.h"
+#include "heddle/core/tiles/cpu_registers.h"
 
 namespace heddle {
 namespace {
@@ -15,22 +16,22 @@ bool suits(const ConvProblem& p) {
          arith(p.x) == DType::f32 && arith(p.w) == DType::f32 && p.winograd && p.OG >= 16 && p.CG >= 16 && p.N > 0;
 }
 
-// Cycles of a core with vectors of 16 floats, as measured, for 16 channels of dst and one of src (weight gradients: 16
-// channels of src and one of the gradient).
+// Cycles of a core, as measured with vectors of 16 floats, for one vector of channels of dst and one channel of src
+// (weight gradients: a vector of channels of src and one of the gradient).
 constexpr double tile_products = 18, pixel_products = 4.5;  // 36 products of a tile, and 9 of a pixel, two a cycle
-constexpr double tile_transform = 19;                       // of a tile's pixels (or gradients), for one channel
-constexpr double tile_results = 250;                        // of a tile's results, for 16 channels
-constexpr double kernel_transform = 150;                    // of a kernel
+constexpr double tile_transform = 304;    // of a tile's pixels (or gradients), for a vector of channels
+constexpr double tile_results = 250;      // of a tile's results, for a vector of channels
+constexpr double kernel_transform = 150;  // of a kernel
 
 constexpr int64_t most_source = 655360;  // floats of transformed pixels: the bodies' own limit
 constexpr int64_t most_grads = 262144;   // of transformed gradients
 constexpr int64_t most_tiles = 112;
 constexpr double worthwhile = 0.8;  // of the direct sum's time
 
-double direct_cycles(const ConvProblem& p, int64_t cores) {
+double direct_cycles(const Caps& caps, const ConvProblem& p, int64_t cores) {
   const double pixels = static_cast<double>(p.N * p.out[0] * p.out[1] * p.out[2]);
-  return pixel_products * pixels * static_cast<double>(p.G * p.CG) * static_cast<double>(p.OG) / 16 /
-         static_cast<double>(cores);
+  return pixel_products * pixels * static_cast<double>(p.G * p.CG) * static_cast<double>(p.OG) /
+         static_cast<double>(register_width(caps) * cores);
 }
 
 // A block of tiles: of one row, several, or several images.
@@ -83,12 +84,13 @@ bool halve(const ConvProblem& p, Block& b) {
 
 class WinogradRow {
  public:
-  WinogradRow(const Caps& caps, const ConvProblem& p) : p_(p), cores_(std::max<int64_t>(1, caps.compute_units)) {}
+  WinogradRow(const Caps& caps, const ConvProblem& p)
+      : caps_(caps), p_(p), vw_(register_width(caps)), cores_(std::max<int64_t>(1, caps.compute_units)) {}
 
   std::optional<Bindings> pick() {
     cb_ = p_.CG >= 256 ? 64 : 32;
     kb_ = choice_at_least("conv", "KB", ceil_div(p_.CG, cb_));
-    nb_ = p_.OG > 32 ? 2 : 1;
+    nb_ = p_.OG <= width() ? 1 : p_.OG <= 32 || has_wide_registers(caps_) ? 2 : 4;
     // Each further tile shares the transform of the kernels.
     block_ = largest_block(p_, std::min(most_tiles, most_source / (36 * cb_ * kb_)));
     while (groups(1) < cores_ && halve(p_, block_)) {
@@ -100,9 +102,9 @@ class WinogradRow {
         no_ = no;
       }
     }
-    if (best > worthwhile * direct_cycles(p_, cores_)) return std::nullopt;
+    if (best > worthwhile * direct_cycles(caps_, p_, cores_)) return std::nullopt;
     return Bindings{{"SCHEDULE", conv_schedules::winograd},
-                    {"VW", 16},
+                    {"VW", vw_},
                     {"MR", rows()},
                     {"NV", 2},
                     {"NB", nb_},
@@ -115,27 +117,34 @@ class WinogradRow {
   }
 
  private:
+  int64_t width() const { return 2 * vw_; }  // channels of dst in registers
+
   // Tiles in registers: those that leave the fewest unused.
   int64_t rows() const {
-    const int64_t tiles = used_tiles(p_, block_);
-    int64_t best = 8;
-    for (const int64_t mr : {8, 9, 10, 11, 12, 13, 14}) {
+    const bool wide = has_wide_registers(caps_);
+    const int64_t tiles = used_tiles(p_, block_), least = wide ? 8 : 4, most = wide ? 14 : 6;
+    int64_t best = least;
+    for (int64_t mr = least; mr <= most; ++mr) {
       if (ceil_div(tiles, mr) * mr <= ceil_div(tiles, best) * best) best = mr;
     }
-    return tiles < 8 ? std::max<int64_t>(4, tiles) : best;
+    return tiles < least ? std::max<int64_t>(4, tiles) : best;
   }
 
-  int64_t groups(int64_t no) const { return p_.G * ceil_div(p_.OG, no * nb_ * 32) * blocks(p_, block_); }
+  int64_t groups(int64_t no) const { return p_.G * ceil_div(p_.OG, no * nb_ * width()) * blocks(p_, block_); }
 
   double cycles(int64_t no) const {
-    const int64_t passes = std::min(no, ceil_div(p_.OG, nb_ * 32));
+    const int64_t passes = std::min(no, ceil_div(p_.OG, nb_ * width()));
     const double v = static_cast<double>(passes * nb_ * 2), c = static_cast<double>(p_.CG),
                  t = static_cast<double>(ceil_div(used_tiles(p_, block_), rows()) * rows());
-    const double group = c * (t * tile_transform + v * (t * tile_products + kernel_transform)) + t * v * tile_results;
+    const double group =
+        c * (t * tile_transform / static_cast<double>(vw_) + v * (t * tile_products + kernel_transform)) +
+        t * v * tile_results;
     return group * static_cast<double>(ceil_div(groups(no), cores_));
   }
 
+  const Caps& caps_;
   const ConvProblem& p_;
+  const int64_t vw_;
   int64_t cores_;
   Block block_;
   int64_t nb_ = 1, cb_ = 32, kb_ = 1, no_ = 1;
@@ -143,7 +152,8 @@ class WinogradRow {
 
 class WinogradWeightRow {
  public:
-  WinogradWeightRow(const Caps& caps, const ConvProblem& p) : p_(p), cores_(std::max<int64_t>(1, caps.compute_units)) {}
+  WinogradWeightRow(const Caps& caps, const ConvProblem& p)
+      : caps_(caps), p_(p), vw_(register_width(caps)), cores_(std::max<int64_t>(1, caps.compute_units)) {}
 
   std::optional<Bindings> pick() {
     cb_ = p_.CG > 32 ? 64 : p_.CG > 16 ? 32 : 16;
@@ -160,12 +170,14 @@ class WinogradWeightRow {
     parts_ = std::min({all, std::max<int64_t>(2 * cores_, (int64_t{32} << 20) / bytes), int64_t{64}});
     if (single) parts_ = std::min(parts_, ceil_div(2 * cores_, p_.G));
     while (parts_ * p_.G * ceil_div(p_.OG, no_ * nb_ * 8) * ceil_div(p_.CG, nc_ * cb_) < cores_ && no_ > 1) no_ /= 2;
-    if (cycles() > worthwhile * direct_cycles(p_, cores_)) return std::nullopt;
+    if (cycles() > worthwhile * direct_cycles(caps_, p_, cores_)) return std::nullopt;
+    // Blocks of 8 gradients: at once, or four at a time.
+    const int64_t rows = has_wide_registers(caps_) ? 8 : 4;
     return Bindings{{"SCHEDULE", conv_schedules::winograd},
-                    {"VW", 16},
-                    {"MR", 8},
-                    {"NV", cb_ >= 32 ? 2 : 1},
-                    {"NB", nb_},
+                    {"VW", vw_},
+                    {"MR", rows},
+                    {"NV", cb_ >= 2 * vw_ ? 2 : 1},
+                    {"NB", nb_ * 8 / rows},
                     {"CB", cb_},
                     {"NC", nc_},
                     {"NO", no_},
@@ -185,13 +197,16 @@ class WinogradWeightRow {
     const double t = static_cast<double>(used_tiles(p_, block_) * part_blocks);
     const double transformed =
         part_blocks <= 1 ? static_cast<double>(o_passes) * o + static_cast<double>(c_passes) * c : passes * (o + c);
+    const auto width = static_cast<double>(vw_);
     const double group =
-        t * transformed * tile_transform + passes * o * c / 16 * (t * tile_products + kernel_transform);
+        t * transformed * tile_transform / width + passes * o * c / width * (t * tile_products + kernel_transform);
     const int64_t groups = parts_ * p_.G * ceil_div(p_.OG, no_ * nb_ * 8) * ceil_div(p_.CG, nc_ * cb_);
     return group * static_cast<double>(ceil_div(groups, cores_));
   }
 
+  const Caps& caps_;
   const ConvProblem& p_;
+  const int64_t vw_;
   int64_t cores_;
   Block block_;
   int64_t nb_ = 1, cb_ = 32, nc_ = 1, no_ = 1, parts_ = 1;

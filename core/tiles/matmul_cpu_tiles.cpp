@@ -5,6 +5,7 @@
 
 #include "heddle/core/base/integers.h"
 #include "heddle/core/tiles/choices.h"
+#include "heddle/core/tiles/cpu_registers.h"
 #include "heddle/core/tiles/matmul_schedules.h"
 #include "heddle/core/tiles/shared_links.h"
 
@@ -48,6 +49,28 @@ int64_t rows_for(int64_t m) { return choice_at_least("matmul", "MR", std::min<in
 // The smallest MB that covers m rows by blocks of `rows`.
 int64_t blocks_for(int64_t m, int64_t rows) { return choice_at_least("matmul", "MB", ceil_div(m, rows)); }
 
+// 12 registers of 8 floats for sums: 6 rows of two vectors, or 4 where that computes clearly less beyond the last row;
+// of few rows more vectors.
+void set_narrow_registers(const MatmulProblem& p, Row& row) {
+  row["VW"] = std::min<int64_t>(row["VW"], 8);
+  const int64_t vectors = ceil_div(p.N, row["VW"]);
+  row["NV"] = std::min<int64_t>(2, vectors);
+  if (p.M < 6) {
+    row["MR"] = rows_for(p.M);
+    row["NV"] = choice_at_most("matmul", "NV", std::min(12 / row["MR"], vectors));
+    return;
+  }
+  const auto products = [&](int64_t rows, double cost) { return cost * static_cast<double>(round_up(p.M, rows)); };
+  row["MR"] = products(4, 1.08) < products(6, 1) ? 4 : 6;
+}
+
+// Sums of dot products: MR rows x NR columns.
+void set_dot_registers(const Caps& caps, const MatmulProblem& p, Row& row) {
+  row["VW"] = std::min(vector_width(p.K), register_width(caps));
+  if (!has_wide_registers(caps) && row["MR"] * row["NR"] > 12)
+    row["NR"] = choice_at_most("matmul", "NR", 12 / row["MR"]);
+}
+
 // Sums in registers: 6 rows x 4 vectors, or 8 rows x fewer vectors where that computes clearly less beyond the ends of
 // rows and columns: 128x400x784 took 983 us with 132 rows of 448 columns, and takes 867 with 128 of 416. Rows of the
 // left operand that lie along m gained nothing.
@@ -67,6 +90,13 @@ void set_registers(const MatmulProblem& p, Row& row) {
   }
 }
 
+// Panels that share a copy of the left operand.
+int64_t panels_of_copies(const Caps& caps, const MatmulProblem& p, const Row& row) {
+  const int64_t wide = p.N >= 256 ? 4 : p.N >= 128 ? 2 : 1;
+  if (has_wide_registers(caps)) return wide;
+  return choice_at_most("matmul", "NB", wide * 64 / (row.at("NV") * row.at("VW")));
+}
+
 // Up to this size the right operand stays in the second-level cache as it lies.
 constexpr int64_t in_place_floats = 128 * 1024;
 
@@ -77,8 +107,8 @@ Bindings pick_matmul_on_cpu(const Caps& caps, const MatmulProblem& p) {
   // Little is done with each element of the right operand: what counts is to read it once, as it lies.
   if (p.a_k1 && p.b_k1 && p.K >= 8 && p.M < 24) {
     Row row = cpu_dot;
-    row["VW"] = vector_width(p.K);
     row["MR"] = rows_for(std::min<int64_t>(p.M, 4));
+    set_dot_registers(caps, p, row);
     row["NB"] = p.N >= 16 ? 4 : p.N > 4 ? 2 : 1;
     // What takes less time than another thread needs to wake up is few groups' work.
     if (p.batch == 1 && !SharedLinksScope::active() && is_small_work(p.M * p.N * p.K, p.N * p.K, threads))
@@ -97,7 +127,7 @@ Bindings pick_matmul_on_cpu(const Caps& caps, const MatmulProblem& p) {
   // Few columns that lie along k: picked one by one they would fill no vector (512x10x128: 93 us, by dot products 25).
   if (p.a_k1 && p.b_k1 && p.K >= 64 && p.N < 16) {
     Row row = cpu_dot;
-    row["VW"] = vector_width(p.K);
+    set_dot_registers(caps, p, row);
     row["NB"] = choice_at_least("matmul", "NB", ceil_div(p.N, row["NR"]));
     return row;
   }
@@ -111,26 +141,31 @@ Bindings pick_matmul_on_cpu(const Caps& caps, const MatmulProblem& p) {
   // The left operand is read a scalar at a time: what is not a plain float is widened once, as is one without a stride
   // of 1, or whose columns (of a weight gradient: rows of activations) are long and many: each is another page, and
   // where strides are powers of two their lines push each other out.
-  const bool far_columns = !p.a_k1 && p.M >= 1024 && p.K >= 1024;
+  const bool far_columns =
+      !p.a_k1 && (has_wide_registers(caps) ? p.M >= 1024 && p.K >= 1024 : p.M >= 128 && p.K >= 128);
   const bool pack_a = p.N >= 64 && (p.a != DType::f32 || p.prologue_a || !(p.a_k1 || p.a_m1) || far_columns);
   // Some rows and a large right operand: panels of short depth and many columns, so that memory is read in long
   // stretches.
   if (!pack_a && p.M > 8 && p.M < 96 && p.N >= 512 && p.K * p.N > 4 * in_place_floats) {
     Row row = cpu_packed;
     row["KC"] = 64;
-    row["NB"] = p.N >= 2048 ? 8 : p.N >= 1024 ? 4 : 2;
+    if (!has_wide_registers(caps)) set_narrow_registers(p, row);
+    row["NB"] = (p.N >= 2048 ? 512 : p.N >= 1024 ? 256 : 128) / (row["NV"] * row["VW"]);
     row["MB"] = blocks_for(p.M, row["MR"]);
     return row;
   }
   // Each k of columns is another line, and often of a few sets of the first-level cache: of short panels it holds the
   // lines of the left operand too (tn:512x128x768 561 -> 423 us, 1024x512x800 5.5 -> 3.5 ms).
   const bool short_panels = !pack_a && !p.a_k1 && p.M >= 96 && p.N >= 64 && p.K >= 512;
-  const bool pack_b = short_panels || (p.M >= 96 && p.K * p.N > in_place_floats) ||
+  const bool pack_b = short_panels || (!has_wide_registers(caps) && p.M >= 24 && p.K >= 32) ||
+                      (p.M >= 96 && p.K * p.N > in_place_floats) ||
                       (p.M >= 16 && p.N >= 16 && (!p.b_n1 || p.prologue_b));
   Row row = pack_a || pack_b ? cpu_packed : cpu_columns;
   row["VW"] = vector_width(p.N);
   if (p.N <= 32) row["NV"] = p.N <= 16 ? 1 : 2;
-  if (p.M < 6) {
+  if (!has_wide_registers(caps)) {
+    set_narrow_registers(p, row);
+  } else if (p.M < 6) {
     row["MR"] = rows_for(p.M);
   } else if (p.M < 48 && p.M % 8 == 0) {
     row["MR"] = 8;  // fewer rows are computed for nothing
@@ -141,7 +176,7 @@ Bindings pick_matmul_on_cpu(const Caps& caps, const MatmulProblem& p) {
   if (pack_a) {
     row["PACK_A"] = 1;
     row["KC"] = 256;
-    row["NB"] = p.N >= 256 ? 4 : p.N >= 128 ? 2 : 1;
+    row["NB"] = panels_of_copies(caps, p, row);
   }
   if (short_panels) row["KC"] = 128;
   // A panel is worth copying for as many rows as there are, while enough groups are left for the cores to share evenly.
@@ -157,12 +192,13 @@ Bindings pick_matmul_on_cpu(const Caps& caps, const MatmulProblem& p) {
   return row;
 }
 
-Bindings pick_byte_matmul_on_cpu(const MatmulProblem& p) {
+Bindings pick_byte_matmul_on_cpu(const Caps& caps, const MatmulProblem& p) {
   Row row = cpu_bytes;
   row["INT8"] = p.a == DType::i8 && p.b == DType::i8 ? 1 : 2;
   if (p.N <= 32) row["NV"] = p.N <= 16 ? 1 : 2;
-  row["NB"] = p.N >= 256 ? 4 : p.N >= 128 ? 2 : 1;
   if (p.M < 6) row["MR"] = rows_for(p.M);
+  if (!has_wide_registers(caps)) set_narrow_registers(p, row);
+  row["NB"] = panels_of_copies(caps, p, row);
   row["MB"] = blocks_for(p.M, row["MR"] * std::max<int64_t>((p.M + 191) / 192, 1));
   return row;
 }

@@ -14,7 +14,7 @@ namespace heddle {
 // Tunables without facts, of problems in f32 or what is widened to it; loops of a driver.
 Bindings pick_matmul_on_cpu(const Caps& caps, const MatmulProblem& problem);
 // Of two operands of bytes; loops of a driver.
-Bindings pick_byte_matmul_on_cpu(const MatmulProblem& problem);
+Bindings pick_byte_matmul_on_cpu(const Caps& caps, const MatmulProblem& problem);
 // Lanes that are those of a register.
 Bindings pick_matmul_by_lanes_on_cpu(const Caps& caps, const MatmulProblem& problem);
 

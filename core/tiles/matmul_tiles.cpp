@@ -280,7 +280,7 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   if (signed_bytes(p) && machine == Machine::simt) {
     row = pick_gpu(caps, p);
   } else if (bytes && machine == Machine::cpu_loops && p.M >= 2 && p.N >= 16) {
-    row = pick_byte_matmul_on_cpu(p);
+    row = pick_byte_matmul_on_cpu(caps, p);
   } else if (multiplies_f32(p.a, p.a_value, p.prologue_a) && multiplies_f32(p.b, p.b_value, p.prologue_b)) {
     if (machine == Machine::simt) {
       row = pick_gpu(caps, p);

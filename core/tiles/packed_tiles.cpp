@@ -5,16 +5,18 @@
 #include <utility>
 
 #include "heddle/core/base/integers.h"
+#include "heddle/core/tiles/cpu_registers.h"
 #include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
 namespace {
 
-// MR * MB rows of lhs that a panel is multiplied with, where there are `rows`.
-std::pair<int64_t, int64_t> rows_of_panel(int64_t rows) {
+// MR * MB rows of lhs that a panel is multiplied with, where there are `rows`: MR sums of 32 floats stay in registers.
+std::pair<int64_t, int64_t> rows_of_panel(const Caps& caps, int64_t rows) {
+  const int64_t most = has_wide_registers(caps) ? 8 : 2;
   int64_t mr = 1, mb = 1;
-  while (mr < std::min<int64_t>(rows, 8)) mr *= 2;
-  while (mb < 8 && mr * mb < rows) mb *= 2;
+  while (mr < std::min<int64_t>(rows, most)) mr *= 2;
+  while (mb < (most < 8 ? 16 : 8) && mr * mb < rows) mb *= 2;
   return {mr, mb};
 }
 
@@ -52,8 +54,9 @@ Bindings pick_matmul_packed(const Caps& caps, GgmlType type, int64_t rows, int64
   const bool loops = caps.machine() == Machine::cpu_loops;
   const TuningKey key{"packed_matmul", std::string(block_of(type).name), {rows, columns, depth}};
   if (loops && rows > few_packed_rows) {
-    const auto [mr, mb] = rows_of_panel(rows);
-    return tuned(caps, key, {{"SCHEDULE", 2}, {"MR", mr}, {"MB", mb}, {"NR", 32}, {"KS", 4}, {"VW", 16}});
+    const auto [mr, mb] = rows_of_panel(caps, rows);
+    return tuned(caps, key,
+                 {{"SCHEDULE", 2}, {"MR", mr}, {"MB", mb}, {"NR", 32}, {"KS", 4}, {"VW", register_width(caps)}});
   }
   if (rows > few_packed_rows)
     return tuned(caps, key, {{"SCHEDULE", 3}, {"LANES", 64}, {"MR", rows_of_lane(caps, rows)}, {"NR", 64}});
@@ -87,7 +90,7 @@ Bindings pick_matmul_packed_grad(const Caps& caps, GgmlType type, int64_t rows, 
   const bool loops = caps.machine() == Machine::cpu_loops;
   // Sums of more rows do not fit the registers of a CPU's vectors.
   const bool lanes = caps.machine() == Machine::cpu_lanes;
-  const auto [mr, mb] = rows_of_panel(loops ? rows : std::min<int64_t>(rows, lanes ? 1 : 4));
+  const auto [mr, mb] = rows_of_panel(caps, loops ? rows : std::min<int64_t>(rows, lanes ? 1 : 4));
   // On a CPU, as many groups as keep all cores busy; stretches of one group share lines of memory.
   const int64_t stretches = columns / packed_stretch, bands = ceil_div(rows, mr * mb);
   int64_t ns = 1;

@@ -8,6 +8,10 @@ namespace heddle::os {
 // signals (sigaltstack) that are too small for it, and says no here where a thread has such a stack already.
 bool allows_tile_units();
 
+// Floats that the vector registers of a core hold together: 512 (32 of 16: AVX-512), 128 (16 of 8: AVX2; 32 of 4: NEON)
+// or 64 (16 of 4: SSE). What compilers for this processor make of wider vectors takes several registers each.
+unsigned vector_register_floats();
+
 // Whether vectors of the processor multiply and add pairs of bf16 (x86's AVX512-BF16), and the system keeps them.
 bool has_pair_dots();
 

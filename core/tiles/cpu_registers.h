@@ -1,0 +1,20 @@
+// Sums that a CPU core's vector registers hold, for the pickers of tunables whose kernels keep sums in registers.
+//
+// Purpose: one question for all of them. Kernels multiply one scalar by some vectors at a time, so that beside the sums
+// there are those vectors and the scalar; what does not fit is stored and loaded in the innermost loop. Measured on
+// AVX-512 (32 registers of 16 floats) and AVX2 (16 of 8) through PoCL 3.1: docs/benchmarks.md. Thread safety: pure.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/core/contract/device_info.h"
+
+namespace heddle {
+
+// Registers of 16 floats, 32 of them; else vectors are of 8 floats, and 16 registers hold 12 sums.
+inline bool has_wide_registers(const Caps& caps) { return caps.register_floats >= 512; }
+
+// Floats of a vector that is one register.
+inline int64_t register_width(const Caps& caps) { return has_wide_registers(caps) ? 16 : 8; }
+
+}  // namespace heddle
