@@ -49,13 +49,13 @@ class Panels {
       row_["NV"] = nv;
       row_["MR"] = rows_of_channels(p_.OG, most_rows(nv));
       const int64_t whole = choice_at_least("conv", "QT", ceil_div(walk_[2], 16));
-      if (whole * 16 >= walk_[2]) {
-        with_columns(whole);
-      } else {
-        // Long rows, as most images are: a channel's pixels lie in a page of their own, of which much should be read.
-        for (const int64_t panels : {1, 2, 3})
-          with_columns(choice_at_least("conv", "QT", wide_ ? panels * nv : 4 * panels));
-        if (!wide_) with_columns(16);
+      const bool fits = whole * 16 >= walk_[2];
+      if (fits) with_columns(whole);
+      if (wide_ && !fits) {
+        for (const int64_t panels : {1, 2, 3}) with_columns(choice_at_least("conv", "QT", panels * nv));
+      } else if (!wide_ && (!fits || walk_[1] == 1)) {
+        // Of one long row, as images without borders are, any part.
+        for (const int64_t qt : choices_of("conv", "QT")) with_columns(qt);
       }
     }
     return best_;
@@ -120,13 +120,14 @@ class Panels {
     return nv == 1 ? 1.4 : nv == 2 ? 1.2 : nv == 3 ? 1.03 : 1;
   }
 
-  // An estimate for all groups: two products a cycle, two cycles for each vector that is copied, three for each row.
+  // An estimate for all groups: two products a cycle, two cycles for each vector of 16 that is copied and eight of 8
+  // (as measured: few are read from a line before the next page), three for each row.
   double cycles() const {
     const int64_t columns = std::min(16 * row_.at("QT"), walk_[2]),
                   rows = row_.at("NI") * std::min(row_.at("QH"), walk_[1]);
     const int64_t channels = std::min(16 * row_.at("NO"), p_.OG), mr = row_.at("MR");
     const double multiply = 0.5 * vectors(rows * columns) * static_cast<double>(round_up(channels, mr)),
-                 copy = 2 * static_cast<double>(rows * columns) / static_cast<double>(vw_) +
+                 copy = (wide_ ? 2 : 8) * static_cast<double>(rows * columns) / static_cast<double>(vw_) +
                         3.0 * static_cast<double>(rows);
     const double group = static_cast<double>(depth_) * (multiply + copy) + 1000;
     const auto part = [](int64_t all, int64_t of) { return static_cast<double>(all) / static_cast<double>(of); };

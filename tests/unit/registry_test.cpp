@@ -173,5 +173,17 @@ TEST(ForcedCaps, LimitWhatABindingCovers) {
     tests::expect_error<ValueError>([&] { forced(bad); }, {"HEDDLE_MAX_BINDING", bad, "4096"});
 }
 
+TEST(ForcedCaps, SayWhatVectorRegistersHold) {
+  const auto forced = [&](const char* value) {
+    const Environment variable("HEDDLE_REGISTER_FLOATS", value);
+    return forced_caps(Caps{}).register_floats;
+  };
+  EXPECT_EQ(forced(nullptr), 512u);
+  EXPECT_EQ(forced("128"), 128u);
+  EXPECT_EQ(forced("4096"), 512u);  // no schedule asks for more
+  for (const char* bad : {"avx2", "63", "-128", "128 "})
+    tests::expect_error<ValueError>([&] { forced(bad); }, {"HEDDLE_REGISTER_FLOATS", bad, "64"});
+}
+
 }  // namespace
 }  // namespace heddle
