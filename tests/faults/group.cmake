@@ -1,2 +1,2 @@
 target_link_libraries(heddle_tests_faults PRIVATE heddle_commands)
-set_tests_properties(faults PROPERTIES TIMEOUT 600)
+set_tests_properties(faults PROPERTIES TIMEOUT 1200)
