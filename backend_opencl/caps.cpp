@@ -115,6 +115,7 @@ Caps caps_of(cl_device_id device, const std::string& identity) {
   caps.vendor_id = number<cl_uint>(device, CL_DEVICE_VENDOR_ID);
   caps.subgroup_size = subgroup_size(device, extensions);
   caps.unified_memory = number<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE;
+  if (caps.device_class == DeviceClass::cpu) caps.register_floats = os::vector_register_floats();
   caps.f16_arithmetic = has_extension(extensions, "cl_khr_fp16");
   caps.f64 =
       has_extension(extensions, "cl_khr_fp64") || number<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
@@ -178,7 +179,6 @@ Found describe(cl_platform_id platform, cl_device_id device, size_t index) {
       info.caps.matrix_units = units == CoreUnits::tiles ? core_tiles_bf16 : core_pairs_bf16;
       info.caps.driver_hash = hash_string(identity + info.caps.matrix_units);
     }
-    if (info.caps.device_class == DeviceClass::cpu) info.caps.register_floats = os::vector_register_floats();
     if (found.quirks.has(Quirk::computes_wrong) && !std::getenv("HEDDLE_REFUSED_DRIVERS")) {
       info.available = false;
       info.reason = fmt::format(

@@ -208,9 +208,7 @@ bool has_few_pixels(const ConvProblem& p) {
 Row pick_dots(const Caps& caps, const ConvProblem& p) {
   const int64_t cores = std::max<int64_t>(1, caps.compute_units);
   const int64_t pixels = p.N * p.out[0] * p.out[1] * p.out[2];
-  const auto rows_of_weights = [&](int64_t most) {
-    return std::min(most, (has_wide_registers(caps) ? 28 : 12) / pixels);
-  };
+  const auto rows_of_weights = [&](int64_t most) { return std::min(most, register_sums(caps) / pixels); };
   Row row{{"SCHEDULE", conv_schedules::dots},
           {"VW", register_width(caps)},
           {"NV", rows_of_weights(2)},
@@ -231,7 +229,7 @@ Row pick_dots(const Caps& caps, const ConvProblem& p) {
 // As many sums as fit the registers beside what they are made of: of two channels of grad, as each pixel that is loaded
 // then serves two products.
 Row pick_grad_rows(const Caps& caps, const ConvProblem& p) {
-  const int64_t sums = has_wide_registers(caps) ? 28 : 12;
+  const int64_t sums = register_sums(caps);
   Row row{{"SCHEDULE", conv_schedules::rows}, {"VW", p.out[2] > 8 ? register_width(caps) : 8}};
   const int64_t width = p.kernel[2];
   row["MR"] = p.OG > 1 && 2 * width <= sums ? 2 : 1;
@@ -299,7 +297,7 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
 
 Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
   if (const auto row = pick_winograd(caps, p); row && accepted("conv_weight_grad", p, *row)) return *row;
-  if (p.CG == 1 && p.OG == 1 && (has_wide_registers(caps) || p.kernel[1] * p.kernel[2] <= 12)) {
+  if (p.CG == 1 && p.OG == 1 && p.kernel[1] * p.kernel[2] <= register_sums(caps)) {
     if (const Row row = pick_planes(caps, p); accepted("conv_weight_grad", p, row)) return row;
   }
   if (p.CG < few_channels || p.OG < few_channels) {

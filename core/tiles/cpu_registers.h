@@ -11,10 +11,13 @@
 
 namespace heddle {
 
-// Registers of 16 floats, 32 of them; else vectors are of 8 floats, and 16 registers hold 12 sums.
+// Registers of 16 floats, 32 of them; else vectors are of 8 floats, and there are 16.
 inline bool has_wide_registers(const Caps& caps) { return caps.register_floats >= 512; }
 
 // Floats of a vector that is one register.
 inline int64_t register_width(const Caps& caps) { return has_wide_registers(caps) ? 16 : 8; }
+
+// Sums that stay in registers beside what they are made of.
+inline int64_t register_sums(const Caps& caps) { return has_wide_registers(caps) ? 28 : 12; }
 
 }  // namespace heddle

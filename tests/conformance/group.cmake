@@ -5,10 +5,11 @@ set_tests_properties(conformance_queues PROPERTIES LABELS conformance ENVIRONMEN
 add_test(NAME conformance_bindings COMMAND heddle_tests_conformance --gtest_filter=*BindingLimit.*)
 set_tests_properties(conformance_bindings PROPERTIES LABELS conformance ENVIRONMENT "HEDDLE_MAX_BINDING=16384")
 # A CPU whose vector registers hold a quarter of AVX-512's floats, where drivers compile for more, and the other way
-# round where they do not: the sums of the schedules in other numbers, and vectors of other widths (core/tiles/cpu_registers.h).
+# round where they do not: other numbers of sums, and vectors of other widths (core/tiles/cpu_registers.h).
 add_test(NAME conformance_narrow_registers COMMAND heddle_tests_conformance
   --gtest_filter=*Matmul*opencl*:*Conv*opencl*:*Attention*opencl*:*Mlp*opencl*)
-set_tests_properties(conformance_narrow_registers PROPERTIES LABELS conformance ENVIRONMENT "HEDDLE_REGISTER_FLOATS=128")
+set_tests_properties(conformance_narrow_registers PROPERTIES LABELS conformance
+  ENVIRONMENT "HEDDLE_REGISTER_FLOATS=128")
 add_test(NAME conformance_wide_registers COMMAND heddle_tests_conformance --gtest_filter=*Conv*opencl*)
 set_tests_properties(conformance_wide_registers PROPERTIES LABELS conformance ENVIRONMENT "HEDDLE_REGISTER_FLOATS=512")
 # Vulkan devices without 8- and 16-bit storage and without 64-bit integers, as SwiftShader and many phones are: their

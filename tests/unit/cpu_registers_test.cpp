@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "heddle/core/dialect/kernel_file.h"
 #include "heddle/core/tiles/attention_tiles.h"
