@@ -14,14 +14,16 @@ struct Loaded {
 
 // PoCL's workers sleep between launches, and Linux may wake both on one processor while another has nothing to do:
 // bound to one each they are there at once. Where the user has said how many there are, or where this process may run,
-// others may share these processors, and nothing is bound. Only the main thread sets a variable: others may be reading
-// theirs, and a program that has begun with threads of its own asks for its first device there or sets POCL_AFFINITY
-// itself.
+// others may share these processors, and nothing is bound; nor where another process's workers are, for two that are
+// bound to one processor leave another without work (kernels compile in workers: two programs beside each other took
+// 1.5 times as long). Only the main thread sets a variable: others may be reading theirs, and a program that has begun
+// with threads of its own asks for its first device there or sets POCL_AFFINITY itself.
 void bind_pocl_workers() {
   for (const char* name : {"POCL_AFFINITY", "POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"}) {
     if (os::variable(name)) return;
   }
-  if (os::may_use_all_processors() && os::is_main_thread()) os::set_variable("POCL_AFFINITY", "1");
+  if (!os::may_use_all_processors() || !os::is_main_thread()) return;
+  if (os::hold_on_machine("heddle: workers keep to processors")) os::set_variable("POCL_AFFINITY", "1");
 }
 
 Loaded load() {

@@ -133,7 +133,8 @@ TEST_F(OpenCl, WorkersOfPoclKeepToAProcessorEach) {
   if (info_.driver.find("Portable Computing Language") == std::string::npos) GTEST_SKIP() << "not PoCL";
   if (info_.caps.compute_units < 2) GTEST_SKIP() << "no workers, or one";
   if (const auto bound = os::variable("POCL_AFFINITY"); !os::may_use_all_processors() || bound != "1")
-    GTEST_SKIP() << "POCL_AFFINITY is " << bound.value_or("not set, as where its number of workers is");
+    GTEST_SKIP() << "POCL_AFFINITY is "
+                 << bound.value_or("not set, as where its number of workers is or another program's are bound");
   const auto device = Registry::instance().open("opencl:0");
   const std::vector<std::string> lists = processors_of_threads();
   for (int64_t worker = 0; worker < info_.caps.compute_units; ++worker)

@@ -59,6 +59,13 @@ TEST(SystemChild, DISABLED_SaysItsVariable) {
   std::cerr << "an error" << std::endl;
 }
 
+TEST(SystemChild, DISABLED_HoldsAName) {
+  const std::string name = os::variable("HEDDLE_SYSTEM_TEST").value_or("");
+  std::cout << (os::hold_on_machine(name.c_str()) ? "held" : "taken") << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+  }
+}
+
 std::vector<std::string> words(const std::string& test) {
   return {"child", "--gtest_also_run_disabled_tests", "--gtest_filter=SystemChild.DISABLED_" + test};
 }
@@ -325,6 +332,28 @@ TEST_F(SystemFiles, ALockIsHeldUntilItsDescriptorIsClosed) {
   EXPECT_EQ(os::lock_file(second.number()), os::Lock::busy);
   first.reset();
   EXPECT_EQ(os::lock_file(second.number()), os::Lock::taken);
+}
+
+// ---- names of the machine ----
+
+TEST(SystemNames, OneProcessHoldsANameUntilItEnds) {
+#ifndef __linux__
+  GTEST_SKIP() << "the system has no such names";
+#endif
+  ChildOptions options;
+  options.input = ChildStream::pipe;
+  const std::string name = "heddle test " + std::to_string(os::process_id());
+  options.variables = {{"HEDDLE_SYSTEM_TEST", name}};
+  {
+    ChildProcess first(os::program_file(), words("HoldsAName"), options);
+    std::string output;
+    EXPECT_TRUE(wait_for(first, output, "held")) << output;
+    EXPECT_FALSE(os::hold_on_machine(name.c_str()));
+    ChildProcess second(os::program_file(), words("HoldsAName"), options);
+    EXPECT_TRUE(wait_for(second, output, "taken")) << output;
+    EXPECT_TRUE(os::hold_on_machine((name + " of its own").c_str()));
+  }
+  EXPECT_TRUE(os::hold_on_machine(name.c_str()));
 }
 
 // ---- the rest ----

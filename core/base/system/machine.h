@@ -21,6 +21,11 @@ std::string processor_name();
 // What a driver's answer depends on beside its files: the system's release, the user, which root it sees.
 std::string system_stamp();
 
+// True for the first process of this machine that asks for `name`, until it has ended, and false for all others until
+// then; asked once for each name. True where the system has no such names (elsewhere than on Linux), and for the first
+// of each network namespace.
+bool hold_on_machine(const char* name);
+
 int process_id();
 // This program's file, to be started again.
 std::string program_file();

@@ -1,11 +1,16 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "heddle/core/base/files.h"
@@ -50,6 +55,26 @@ std::string system_stamp() {
   ::uname(&system);
   return fmt::format("{} {}\n/ {}\n{}", system.release, ::getuid(), stamp_of("/"),
                      ::access("/sys/devices/system/cpu", F_OK) == 0 ? "/sys" : "no /sys");
+}
+
+bool hold_on_machine(const char* name) {
+#ifdef __linux__
+  // unix(7): a socket in the abstract namespace is there until nobody has it open, and no file is left behind.
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const size_t length = std::min(std::strlen(name), sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name, length);
+  const int held = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (held < 0) return true;
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  if (::bind(held, reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return true;  // open until the end
+  const bool taken = errno == EADDRINUSE;
+  ::close(held);
+  return !taken;
+#else
+  static_cast<void>(name);
+  return true;
+#endif
 }
 
 int process_id() { return ::getpid(); }

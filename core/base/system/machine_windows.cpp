@@ -51,6 +51,8 @@ std::string processor_name() {
 
 std::string system_stamp() { return system_name(); }
 
+bool hold_on_machine(const char*) { return true; }
+
 int process_id() { return static_cast<int>(GetCurrentProcessId()); }
 
 std::string program_file() { return file_of_code(nullptr); }

@@ -22,11 +22,6 @@ bool allows_tile_units() {
   return allowed;
 }
 
-unsigned vector_register_floats() {
-  if (__builtin_cpu_supports("avx512f") != 0) return 512;
-  return __builtin_cpu_supports("avx") != 0 ? 128 : 64;
-}
-
 bool has_pair_dots() {
   // The same, AVX512_BF16: bit 5 of EAX of leaf 7, subleaf 1. The compiler's function also asks for the registers.
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -34,7 +29,6 @@ bool has_pair_dots() {
 }
 #else
 bool allows_tile_units() { return false; }
-unsigned vector_register_floats() { return 128; }
 bool has_pair_dots() { return false; }
 #endif
 

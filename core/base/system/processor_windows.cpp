@@ -3,7 +3,6 @@
 namespace heddle::os {
 
 bool allows_tile_units() { return false; }
-unsigned vector_register_floats() { return 128; }
 bool has_pair_dots() { return false; }
 
 }  // namespace heddle::os
