@@ -47,7 +47,7 @@ typedef size_t INDEX;
 #define VLOOP _Pragma("clang loop vectorize(assume_safety)")
 #define VLOOP_LONG _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 #define HK_PRAGMA(text) _Pragma(#text)
-#define VLOOP_OF(n) HK_PRAGMA(clang loop vectorize(assume_safety) vectorize_width(16) interleave_count((n) / 16))
+#define VLOOP_OF(n) HK_PRAGMA(clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(((n) + 15) / 16))
 #else
 #define VLOOP
 #define VLOOP_LONG

@@ -32,14 +32,14 @@ constexpr int64_t cached_floats = 48 << 10;  // what a core's second-level cache
 
 // The number of pixels in registers that leaves the fewest unused in a row, the largest of those.
 int64_t pixels_in_registers(int64_t row, int64_t most) {
-  const int64_t enough = most > 8 ? 8 : 4;
-  int64_t best = 1, waste = INT64_MAX;
+  int64_t best = 1, least = INT64_MAX;
   for (int64_t mr = 1; mr <= most; ++mr) {
-    const int64_t unused = ceil_div(row, mr) * mr - row;
-    // Few pixels cost as much as many: a loop of fewer than 8 sums waits for its results.
-    const int64_t cost = unused * 16 + (mr < enough ? ceil_div(row, mr) * (enough - mr) * 2 : 0);
-    if (cost <= waste) {
-      waste = cost;
+    const int64_t blocks = ceil_div(row, mr), unused = blocks * mr - row;
+    // Few pixels cost as much as many: a loop of fewer than 8 sums waits for its results. Beside AVX2's two vectors a
+    // block of mr pixels takes as long as mr + 2.
+    const int64_t cost = most > 8 ? unused * 16 + (mr < 8 ? blocks * (8 - mr) * 2 : 0) : blocks * (mr + 2);
+    if (cost <= least) {
+      least = cost;
       best = mr;
     }
   }
@@ -270,6 +270,12 @@ bool has_short_panels(const ConvProblem& p) {
   return p.kind == ConvProblem::Kind::forward && p.w_c1 && p.OG >= 128 && p.N * p.out[0] * p.out[1] * p.out[2] <= 64;
 }
 
+// So few channels of src that a panel of all that results are made of is copied in less time than results are turned.
+// Measured with AVX2 alone.
+bool has_few_sources(const Caps& caps, const ConvProblem& p) {
+  return !has_wide_registers(caps) && p.kind == ConvProblem::Kind::forward && p.w_c1 && p.CG <= 4 && p.kernel[0] == 1;
+}
+
 // Does the body take these values? A kernel or dilation of extreme size fits no packed array.
 bool accepted(const char* body, const ConvProblem& p, Row row) {
   add_conv_facts(row, p);
@@ -288,7 +294,7 @@ Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
   }
   if (p.OG < few_channels) return pick_rows(caps, p);
   if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
-  if (p.OG >= 16 && (conv_taps(p) == 1 || has_short_panels(p))) {
+  if (p.OG >= 16 && (conv_taps(p) == 1 || has_short_panels(p) || has_few_sources(caps, p))) {
     if (const Row row = pick_pointwise(caps, p); accepted("conv", p, row)) return row;
   }
   const Row row = PackedRow(caps, p).pick();

@@ -17,11 +17,14 @@ using conv_schedules::Row;
 
 // As many rows as leave all sums in registers beside the vectors of a panel, fewer where that computes more for
 // nothing.
-int64_t rows_of_channels(int64_t channels, int64_t most) {
+int64_t rows_of_channels(int64_t channels, int64_t most, bool wide) {
   int64_t best = most;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t mr = std::min<int64_t>(4, most); mr <= most; ++mr) {
-    const double cost = static_cast<double>(ceil_div(channels, mr) * mr) * (1 + 0.03 * static_cast<double>(most - mr));
+    // Beside AVX2's two vectors mr rows take as long as mr + 2.
+    const double cost =
+        wide ? static_cast<double>(ceil_div(channels, mr) * mr) * (1 + 0.03 * static_cast<double>(most - mr))
+             : static_cast<double>(ceil_div(channels, mr) * (mr + 2));
     if (cost <= least) {
       least = cost;
       best = mr;
@@ -47,7 +50,7 @@ class Panels {
     best_ = row_;
     for (int64_t nv = most_vectors(); nv >= 1; --nv) {
       row_["NV"] = nv;
-      row_["MR"] = rows_of_channels(p_.OG, most_rows(nv));
+      row_["MR"] = rows_of_channels(p_.OG, most_rows(nv), wide_);
       const int64_t whole = choice_at_least("conv", "QT", ceil_div(walk_[2], 16));
       const bool fits = whole * 16 >= walk_[2];
       if (fits) with_columns(whole);
