@@ -317,6 +317,10 @@ TEST_P(ConvTest, Packed) {
       t["MR"] = mr;
       check(narrow, Kind::forward, t);
       check(padded, Kind::forward, t);
+      if (!on_opencl()) continue;
+      t["CB"] = 8;  // sums along channels instead of the kernel's rows
+      check(narrow, Kind::forward, t);
+      check(padded, Kind::forward, t);
     }
   }
   // Whole vectors of pixels that a stride leaves out, and those at the end of the last image.
@@ -422,7 +426,7 @@ TEST_P(ConvTest, Pointwise) {
     rows["QT"] = 3;
     rows["QH"] = 4;
     for (const Extent3& stride :
-         {Extent3{1, 2, 2}, Extent3{1, 3, 2}, Extent3{1, 1, 2}, Extent3{1, 2, 1}, Extent3{1, 2, 3}}) {
+         {Extent3{1, 1, 1}, Extent3{1, 2, 2}, Extent3{1, 3, 2}, Extent3{1, 1, 2}, Extent3{1, 2, 1}, Extent3{1, 2, 3}}) {
       check({"wide", 3, 1, 19, 21, {1, 8, 45}, {1, 1, 1}, stride, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, kind, rows);
       check({"narrow", 5, 2, 8, 36, {1, 7, 11}, {1, 1, 1}, stride, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, kind, rows);
     }
@@ -609,6 +613,10 @@ TEST_P(ConvTest, PickedSchedules) {
   for (const Kind kind : kinds) {
     for (const Case& c : {cases[0], cases[1], cases[4]}) check(c, kind, {});
   }
+  check({"first of pictures", 2, 1, 3, 32, {1, 23, 37}, {1, 7, 7}, {1, 2, 2}, {1, 1, 1}, {0, 3, 3}, {0, 3, 3}},
+        Kind::forward, {});
+  check({"first of one channel", 3, 1, 1, 32, {1, 28, 28}, {1, 5, 5}, {1, 1, 1}, {1, 1, 1}, {0, 2, 2}, {0, 2, 2}},
+        Kind::forward, {});
 }
 
 TEST_P(ConvTest, ChannelsLastAndStridedImages) {
