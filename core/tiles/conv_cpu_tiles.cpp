@@ -31,13 +31,12 @@ int64_t packed_extent(const ConvProblem& p, size_t d, int64_t count) {
 constexpr int64_t cached_floats = 48 << 10;  // what a core's second-level cache holds beside other things
 
 // The number of pixels in registers that leaves the fewest unused in a row, the largest of those.
-int64_t pixels_in_registers(int64_t row, int64_t most) {
+int64_t pixels_in_registers(int64_t row, int64_t most, bool wide) {
   int64_t best = 1, least = INT64_MAX;
   for (int64_t mr = 1; mr <= most; ++mr) {
     const int64_t blocks = ceil_div(row, mr), unused = blocks * mr - row;
-    // Few pixels cost as much as many: a loop of fewer than 8 sums waits for its results. Beside AVX2's two vectors a
-    // block of mr pixels takes as long as mr + 2.
-    const int64_t cost = most > 8 ? unused * 16 + (mr < 8 ? blocks * (8 - mr) * 2 : 0) : blocks * (mr + 2);
+    // Few pixels cost as much as many: a loop of fewer than 8 sums waits for its results.
+    const int64_t cost = wide ? unused * 16 + (mr < 8 ? blocks * (8 - mr) * 2 : 0) : narrow_blocks_cost(row, mr);
     if (cost <= least) {
       least = cost;
       best = mr;
@@ -60,7 +59,7 @@ class PackedRow {
     row_["SCHEDULE"] = conv_schedules::packed;
     const int64_t sums = wide_ ? 14 : 6;
     row_["VW"] = wide_ && p_.OG >= 16 ? 16 : p_.OG >= 8 ? 8 : 4;
-    mr_ = pixels_in_registers(row, sums);
+    mr_ = pixels_in_registers(row, sums, wide_);
     mi_ = 2 * mr_ > sums ? 1 : choice_at_most("conv", "MI", std::min<int64_t>(p_.N, sums / mr_));
     nv_ = p_.OG > row_["VW"] ? 2 : 1;
     qt_ = conv_schedules::at_most(ceil_div(row, mr_), {1, 2, 4, 8, 16});

@@ -21,10 +21,9 @@ int64_t rows_of_channels(int64_t channels, int64_t most, bool wide) {
   int64_t best = most;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t mr = std::min<int64_t>(4, most); mr <= most; ++mr) {
-    // Beside AVX2's two vectors mr rows take as long as mr + 2.
     const double cost =
         wide ? static_cast<double>(ceil_div(channels, mr) * mr) * (1 + 0.03 * static_cast<double>(most - mr))
-             : static_cast<double>(ceil_div(channels, mr) * (mr + 2));
+             : static_cast<double>(narrow_blocks_cost(channels, mr));
     if (cost <= least) {
       least = cost;
       best = mr;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "heddle/core/base/integers.h"
 #include "heddle/core/contract/device_info.h"
 
 namespace heddle {
@@ -19,5 +20,9 @@ inline int64_t register_width(const Caps& caps) { return has_wide_registers(caps
 
 // Sums that stay in registers beside what they are made of.
 inline int64_t register_sums(const Caps& caps) { return has_wide_registers(caps) ? 28 : 12; }
+
+// What `count` pixels or channels cost in blocks of `block`, each with two vectors of 8: a block takes as long as two
+// more would, since fewer than 12 sums wait for each other.
+inline int64_t narrow_blocks_cost(int64_t count, int64_t block) { return ceil_div(count, block) * (block + 2); }
 
 }  // namespace heddle
