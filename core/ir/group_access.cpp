@@ -67,6 +67,9 @@ namespace {
 
 // Longer kernels gain nothing more from fusion and take drivers' compilers very long.
 constexpr size_t max_vertices = 96;
+// So do those that read the same at many indices: a product's gradient, a scan by doubling, was 2,000 lines of text and
+// half a minute of PoCL's.
+constexpr size_t max_repeated_reads = 48;
 
 // The operand's chain below the function must be views of something that lies in memory.
 bool prologue_base_is_memory(const Graph& graph, const std::vector<bool>& free_nodes, int id, const Use& use) {
@@ -104,7 +107,8 @@ bool is_prologue(const Graph& graph, const std::vector<bool>& free_nodes, const 
 
 bool fits_kernel(const Graph& graph, const std::vector<bool>& free_nodes, const Group& group, uint32_t max_bindings) {
   std::set<std::pair<int, int>> buffers;  // (0, slot) inputs, (1, vertex) others, (2, dtype) host values
-  for (const Use& use : external_uses(graph, group, free_nodes)) {
+  const std::vector<Use> uses = external_uses(graph, group, free_nodes);
+  for (const Use& use : uses) {
     const IrNode& node = graph.nodes[use.node];
     if (node.leaf < 0)
       buffers.insert({1, use.node});
@@ -114,6 +118,7 @@ bool fits_kernel(const Graph& graph, const std::vector<bool>& free_nodes, const 
       buffers.insert({2, static_cast<int>(node.dtype)});  // a binding for each type it is read as
   }
   if (group.members.size() + group.inlined.size() > max_vertices) return false;
+  if (uses.size() > buffers.size() + max_repeated_reads) return false;
   size_t stores = 0;
   for (const Member& member : group.members) stores += member.stored;
   return buffers.size() + stores <= max_bindings;

@@ -21,6 +21,7 @@
 #include "heddle/core/run/image_binaries.h"
 #include "heddle/core/run/image_bytes.h"
 #include "heddle/nn/nn.h"
+#include "tests/support/coverage.h"
 #include "tests/support/devices.h"
 #include "tests/support/image_job.h"
 #include "tests/support/temporary_folder.h"
@@ -108,7 +109,9 @@ class ImageTest : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(ImageTest, TrainingStepsRunInAnotherProcess) {
+  size_t number = 0;
   for (const char* text : {"mlp:32", "cnn:4", "gpt:2x16x2x32", "char-lstm:2"}) {
+    if (!tests::takes_case(dev().id(), "", number++)) continue;
     const bench::TrainingStep step = bench::make_training_step(text, dev());
     step.record();
     eval_pending();

@@ -108,6 +108,22 @@ TEST_P(OpForwardDevice, IsHere) {
 }
 INSTANTIATE_TEST_SUITE_P(Devices, OpForwardDevice, ::testing::Values("opencl:0", "vulkan:0", "cuda:0"));
 
+// tests/support/coverage.h.
+TEST(SharedOutCases, FirstIsEveryDriversAndOthersAreOnes) {
+  const std::vector<std::string> drivers = cpu_drivers();
+  if (drivers.empty()) GTEST_SKIP() << "no CPU driver";
+  if (coverage_from_environment() == Coverage::full) GTEST_SKIP() << "HEDDLE_TEST_FULL: all take all";
+  for (const char* function : {"add", "matmul"}) {
+    for (size_t number = 0; number < 8; ++number) {
+      const auto takes = [&](const std::string& id) { return takes_case(id, function, number); };
+      EXPECT_EQ(std::count_if(drivers.begin(), drivers.end(), takes),
+                number == 0 ? static_cast<std::ptrdiff_t>(drivers.size()) : 1)
+          << function << " " << number;
+      EXPECT_TRUE(takes("reference:0") && takes("cuda:0"));
+    }
+  }
+}
+
 class OpForward : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpForward);  // a machine without any driver
 
@@ -115,7 +131,9 @@ TEST_P(OpForward, AgreesWithTheReference) {
   const auto& [id, op] = GetParam();
   DeviceContext& context = device(id);
   std::vector<std::string> unsupported;
+  size_t number = 0;
   for (const OpCase& c : cases_by_op().at(op)) {
+    if (!takes_case(id, op, number++)) continue;
     if (const std::string reason = unsupported_reason(c, context.caps()); !reason.empty()) {
       unsupported.push_back(c.name + ": " + reason);
       if (is_generated(c))
