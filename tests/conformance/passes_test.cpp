@@ -109,20 +109,19 @@ TEST(PassesOff, RandomProgramsAgreeWithReference) {
 // is that of a rate of 1e-2.
 TEST(PassesOff, TrainingStepsAgreeWithReference) {
   const std::pair<const char*, Lists (*)(DeviceContext&)> steps[] = {{"mlp", mlp}, {"cnn", cnn}, {"gpt", gpt}};
-  size_t turn = 0;
-  for (const auto& [name, step] : steps) {
+  for (size_t s = 0; s < std::size(steps); ++s) {
+    const auto& [name, step] = steps[s];
     const Lists want = step(device("reference:0"));
     for (const std::string& id : test::kernel_devices()) {
       const bool each = id.starts_with("opencl");  // compiling for the others takes long
-      size_t number = 0;
-      for (const std::string& text : each ? switches() : std::vector<std::string>{"none", "all"}) {
+      const std::vector<std::string> texts = each ? switches() : std::vector<std::string>{"none", "all"};
+      for (size_t i = 0; i < texts.size(); ++i) {
         // A pass is off in one of the steps; random programs do without each.
-        if (each && number++ > 0 && number % std::size(steps) != turn) continue;
-        const PassScope scope(text);
-        expect_close(step(device(id)), want, 2e-3, id + " " + name + " " + text);
+        if (each && i > 0 && i % std::size(steps) != s) continue;
+        const PassScope scope(texts[i]);
+        expect_close(step(device(id)), want, 2e-3, id + " " + name + " " + texts[i]);
       }
     }
-    ++turn;
   }
 }
 

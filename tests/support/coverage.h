@@ -11,6 +11,7 @@
 
 #include "checks/op_cases.h"
 #include "heddle/core/device/registry.h"
+#include "tests/support/devices.h"
 
 namespace heddle::tests {
 
@@ -19,25 +20,26 @@ inline checks::Coverage coverage_from_environment() {
   return full && *full && std::string_view(full) != "0" ? checks::Coverage::full : checks::Coverage::brief;
 }
 
-inline std::vector<std::string> cpu_drivers() {
-  std::vector<std::string> ids;
+// Backends that run kernels on the CPU here.
+inline std::vector<std::string> cpu_backends() {
+  std::vector<std::string> found;
   for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.available && info.caps.target != Target::none && info.caps.device_class == DeviceClass::cpu)
-      ids.push_back(info.id);
+    const bool known = std::find(found.begin(), found.end(), info.backend) != found.end();
+    if (!known && test::runs_kernels(info) && info.caps.device_class == DeviceClass::cpu) found.push_back(info.backend);
   }
-  return ids;
+  return found;
 }
 
-// Whether a device takes case `number` of a function. The CPU drivers of a machine share a function's cases out:
-// their kernels are made of the same bodies, and a case costs half a second of compilation there. Every case is some
-// driver's, the first one each one's; GPUs and the reference device take all, and so does everyone in the full
-// coverage.
+// Whether a device takes case `number` of a function. The CPU drivers of a machine share cases out, by backend: their
+// kernels are made of the same bodies, and a case costs half a second of compilation there. Number 0 is each one's,
+// every other number one backend's, also where a test runs on the first device of each alone. GPUs and the reference
+// device take all, and so does everyone in the full coverage.
 inline bool takes_case(const std::string& id, std::string_view function, size_t number) {
-  static const std::vector<std::string> drivers = cpu_drivers();
-  const auto at = std::find(drivers.begin(), drivers.end(), id);
-  if (number == 0 || at == drivers.end() || coverage_from_environment() == checks::Coverage::full) return true;
-  const size_t turn = number + function.size();  // the same number is not always the same driver's
-  return turn % drivers.size() == static_cast<size_t>(at - drivers.begin());
+  static const std::vector<std::string> backends = cpu_backends();
+  const auto at = std::find(backends.begin(), backends.end(), id.substr(0, id.find(':')));
+  if (number == 0 || at == backends.end() || coverage_from_environment() == checks::Coverage::full) return true;
+  const size_t turn = number + function.size();  // the same number is not always the same backend's
+  return turn % backends.size() == static_cast<size_t>(at - backends.begin());
 }
 
 }  // namespace heddle::tests

@@ -9,12 +9,15 @@
 
 namespace heddle::test {
 
+inline bool runs_kernels(const DeviceInfo& info) {
+  return info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null;
+}
+
 // Every available device that runs kernels, plug-ins included.
 inline std::vector<std::string> kernel_devices() {
   std::vector<std::string> ids;
   for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null)
-      ids.push_back(info.id);
+    if (runs_kernels(info)) ids.push_back(info.id);
   }
   return ids;
 }
