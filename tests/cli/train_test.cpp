@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "heddle/core/device/context.h"
-#include "heddle/core/device/registry.h"
 #include "heddle/io/safetensors.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/train_fixture.h"
+#include "tests/support/devices.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
 
@@ -23,17 +23,11 @@ namespace heddle {
 namespace {
 
 using Json = nlohmann::json;
+using test::available;
 using test::Bytes;
 using test::contains;
 using test::Finished;
 using test::Train;
-
-bool available(const std::string& id) {
-  for (const DeviceInfo& d : Registry::instance().devices()) {
-    if (d.id == id) return d.available;
-  }
-  return false;
-}
 
 TEST_F(Train, JsonEventsAndFiles) {
   const Finished run = train({"--epochs", "2", "--json"});

@@ -7,32 +7,26 @@
 #include <nlohmann/json.hpp>
 
 #include "heddle/core/device/context.h"
-#include "heddle/core/device/registry.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"
+#include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
 namespace {
 
 using Json = nlohmann::json;
+using test::available;
 using test::contains;
 using test::expect_user_error;
 using test::Finished;
 using test::read_text;
 using test::run_heddle;
 
-bool has_device(const std::string& id) {
-  for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.id == id && info.available) return true;
-  }
-  return false;
-}
-
 class TuneOn : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (!has_device(GetParam())) GTEST_SKIP() << GetParam() << " is absent";
+    if (!available(GetParam())) GTEST_SKIP() << GetParam() << " is absent";
   }
   std::string path() const { return folder_.path() + "/tuning.json"; }
   Finished tune(std::vector<std::string> more, const std::string& fault = "") const {
@@ -100,7 +94,7 @@ TEST(Tune, BadInputIsOneLine) {
 }
 
 TEST(Tune, ACorruptFileIsNotOverwritten) {
-  if (!has_device("opencl:0")) GTEST_SKIP() << "opencl:0 is absent";
+  if (!available("opencl:0")) GTEST_SKIP() << "opencl:0 is absent";
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/tuning.json", text = "{\"heddle_tuning\": 1, \"devices\": [";
   std::ofstream(path) << text;

@@ -8,11 +8,11 @@
 #include <filesystem>
 
 #include "heddle/core/device/context.h"
-#include "heddle/core/device/registry.h"
 #include "heddle/io/read_file.h"
 #include "heddle/onnx/import.h"
 #include "heddle/onnx/parse.h"
 #include "tests/onnx/wire.h"
+#include "tests/support/devices.h"
 
 namespace heddle::tests {
 namespace {
@@ -202,14 +202,8 @@ std::string name_of(const testing::TestParamInfo<std::tuple<const char*, size_t>
   return name;
 }
 
-bool there(const char* id) {
-  for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.id == id) return info.available;
-  }
-  return false;
-}
 std::vector<const char*> device_if_there(const char* id) {
-  return there(id) ? std::vector{id} : std::vector<const char*>{};
+  return test::available(id) ? std::vector{id} : std::vector<const char*>{};
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OnnxCases);

@@ -13,6 +13,14 @@ inline bool runs_kernels(const DeviceInfo& info) {
   return info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null;
 }
 
+// Whether this machine has the device; false as well for an id that no backend knows.
+inline bool available(const std::string& id) {
+  for (const DeviceInfo& info : Registry::instance().devices()) {
+    if (info.id == id) return info.available;
+  }
+  return false;
+}
+
 // Every available device that runs kernels, plug-ins included.
 inline std::vector<std::string> kernel_devices() {
   std::vector<std::string> ids;
