@@ -43,6 +43,28 @@ Names resnet18() {
   return names;
 }
 
+// MobileNetV2's different convolutions of pictures of 224 x 224, at batch 8, forward and both gradients of each
+// (Sandler et al., "MobileNetV2", 2018, table 2). Its first layer's gradient for the picture is none of a training
+// step.
+Names mobilenet_v2() {
+  Names names;
+  for (const char* pass : {"", "x:", "w:"}) {
+    for (const char* layer :
+         {"8x3x224x224x32x3x2",      "8x32x112x112x32x3x1/32",  "8x32x112x112x16x1x1",     "8x16x112x112x96x1x1",
+          "8x96x112x112x96x3x2/96",  "8x96x56x56x24x1x1",       "8x24x56x56x144x1x1",      "8x144x56x56x144x3x1/144",
+          "8x144x56x56x24x1x1",      "8x144x56x56x144x3x2/144", "8x144x28x28x32x1x1",      "8x32x28x28x192x1x1",
+          "8x192x28x28x192x3x1/192", "8x192x28x28x32x1x1",      "8x192x28x28x192x3x2/192", "8x192x14x14x64x1x1",
+          "8x64x14x14x384x1x1",      "8x384x14x14x384x3x1/384", "8x384x14x14x64x1x1",      "8x384x14x14x96x1x1",
+          "8x96x14x14x576x1x1",      "8x576x14x14x576x3x1/576", "8x576x14x14x96x1x1",      "8x576x14x14x576x3x2/576",
+          "8x576x7x7x160x1x1",       "8x160x7x7x960x1x1",       "8x960x7x7x960x3x1/960",   "8x960x7x7x160x1x1",
+          "8x960x7x7x320x1x1",       "8x320x7x7x1280x1x1"}) {
+      const std::string name = std::string(pass) + layer;
+      if (name != "x:8x3x224x224x32x3x2") names.emplace_back("conv", name);
+    }
+  }
+  return names;
+}
+
 using Value = Goal::Value;
 using Over = Goal::Over;
 
@@ -89,6 +111,10 @@ const std::map<std::string, std::vector<Goal>, std::less<>>& suites() {
       {"squares", {issue3()[0], issue3()[1]}},
       {"training", {issue3()[2]}},
       {"resnet18", {issue3()[11]}},
+      {"mobilenet-v2",
+       {{"conv2d of MobileNetV2, three passes, geometric mean to oneDNN", "opencl", mobilenet_v2(), Value::peer_ratio,
+         Over::geometric_mean, 1.0},
+        {"conv2d of MobileNetV2, worst to oneDNN", "opencl", mobilenet_v2(), Value::peer_ratio, Over::worst, 0.7}}},
       {"issue3", issue3()},
   };
   return table;
