@@ -148,9 +148,10 @@ class ConvLowering {
   }
 
   // An input gradient without strides is a convolution with its kernels turned around. Schedules of few channels of dst
-  // are faster for these; the others take gradients as they are.
+  // and of kernels with one position are faster for these; the others take gradients as they are.
   void turn_kernels(ConvWeights& w) {
-    if (p_.kind != ConvProblem::Kind::input_grad || p_.stride != Extent3{1, 1, 1} || p_.OG >= few_channels) return;
+    if (p_.kind != ConvProblem::Kind::input_grad || p_.stride != Extent3{1, 1, 1}) return;
+    if (p_.OG >= few_channels && conv_taps(p_) > 1) return;
     Extent3 pad;
     for (size_t d = 0; d < 3; ++d) {
       pad[d] = p_.dilation[d] * (p_.kernel[d] - 1) - p_.pad[d];
@@ -170,12 +171,24 @@ class ConvLowering {
     for (size_t d = 0; d < 3; ++d) p_.w_k1 = p_.w_k1 && (p_.kernel[d] == 1 || w.space[d] == dense[d]);
     p_.w_c1 = p_.w_k1 && p_.kernel[0] == 1 && (p_.CG == 1 || w.c == p_.kernel[1] * p_.kernel[2]);
     p_.w_row = p_.w_c1 ? w.o : 0;
+    p_.w_o1 = p_.w_k1 && !p_.w_c1 && conv_taps(p_) == 1 && w.o == 1 && w.c >= p_.OG && p_.OG >= 16;
+  }
+
+  bool any_size_varies() const {
+    const IrNode& x = in_.scheduled.graph.nodes[node_.inputs[0]];
+    const int rank = ConvAttrs(node_.attrs).rank(), first = p_.last ? 1 : 2;
+    for (int i = 0; i < rank; ++i) {
+      if (dimension_varies(x, first + i)) return true;
+    }
+    return false;
   }
 
   Bindings weight_gradient() {
     const ConvImages x = conv_images(a_.view, p_.last), g = conv_images(b_.view, p_.last);
     p_.x_w1 = (p_.in[2] == 1 || x.space[2] == 1) && none_negative(a_.view);
     p_.g_w1 = (p_.out[2] == 1 || g.space[2] == 1) && none_negative(b_.view);
+    p_.flat =
+        p_.x_w1 && p_.g_w1 && !any_size_varies() && meets_one_by_one(p_) && is_plane(x, p_.in) && is_plane(g, p_.out);
     return conv_weight_grad_constants(p_, x, g);
   }
 

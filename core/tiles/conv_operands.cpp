@@ -29,6 +29,19 @@ Bindings sizes(const ConvProblem& p) {
 
 }  // namespace
 
+bool meets_one_by_one(const ConvProblem& p) {
+  const Extent3 ones{1, 1, 1};
+  return p.kernel == ones && p.stride == ones && p.pad == Extent3{0, 0, 0} && p.in == p.out;
+}
+
+bool is_plane(const ConvImages& images, const Extent3& size) {
+  int64_t step = 1;
+  for (size_t d = 3; d-- > 0; step *= size[d]) {
+    if (size[d] > 1 && images.space[d] != step) return false;
+  }
+  return true;
+}
+
 void add_conv_facts(Bindings& values, const ConvProblem& p) {
   add_space(values, "K", p.kernel);
   add_space(values, "S", p.stride);
@@ -39,6 +52,7 @@ void add_conv_facts(Bindings& values, const ConvProblem& p) {
 void add_pointwise_facts(Bindings& values, const ConvProblem& p) {
   values["C_ALL"] = p.CG;
   values["W_C1"] = p.w_c1;
+  values["W_O1"] = p.w_o1;
   const auto value = [&](const char* name) { return values.contains(name) ? values.find(name)->second : 1; };
   const Extent3& walk = p.kind == ConvProblem::Kind::input_grad ? p.in : p.out;
   values["PIXELS"] = p.sized ? value("NI") * std::min(value("QH"), walk[1]) * std::min(16 * value("QT"), walk[2]) : 0;

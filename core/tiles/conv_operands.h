@@ -33,6 +33,8 @@ struct ConvProblem {
   bool w_k1 = false;     // positions of a kernel lie side by side, and no stride of w is negative (not weight_grad)
   bool w_c1 = false;     // with w_k1: so do the kernels of the channels of src
   bool sized = false;    // out says how large dst is, not only about how large
+  bool flat = false;     // weight_grad: one position, whose pixels meet one by one and lie side by side in each plane
+  bool w_o1 = false;     // kernels have one position, and those of the channels of dst lie side by side
   int64_t w_row = 0;     // with w_c1: from a channel of dst to the next in w; 0: not known
   bool winograd = true;  // sums may be rearranged by Winograd's transforms
   bool last = false;     // dst has its channels last (weight_grad: no meaning)
@@ -60,6 +62,10 @@ Bindings conv_weight_grad_constants(const ConvProblem& problem, const ConvImages
 inline int64_t conv_taps(const ConvProblem& problem) {
   return problem.kernel[0] * problem.kernel[1] * problem.kernel[2];
 }
+// Does each pixel of dst (weight_grad: of g) meet one of src, the one at its own place?
+bool meets_one_by_one(const ConvProblem& problem);
+// Do the pixels of an image of that size lie side by side, channel by channel?
+bool is_plane(const ConvImages& images, const Extent3& size);
 // Adds the facts that the bodies' text depends on.
 void add_conv_facts(Bindings& values, const ConvProblem& problem);
 // And those that the schedule of kernels of one position depends on.

@@ -95,6 +95,7 @@ class Panels {
       return;
     row_["CB"] = choice_at_least("conv", "CB", std::max<int64_t>(4, p_.CG));
     while (row_["CB"] > 4 && panels * width * row_["CB"] * taps > most_floats / 2) row_["CB"] /= 2;
+    if (p_.w_o1 && (row_["NO"] * 16 + row_["MR"]) * (row_["CB"] + 16) > most_floats) return;
     if (conv_taps(p_) > 1 && row_["NI"] * plane() > 1 << 16) return;
     if (const double t = cycles(); t < least_) {
       least_ = t;
@@ -131,7 +132,9 @@ class Panels {
     const double multiply = 0.5 * vectors(rows * columns) * static_cast<double>(round_up(channels, mr)),
                  copy = (wide_ ? 2 : 8) * static_cast<double>(rows * columns) / static_cast<double>(vw_) +
                         3.0 * static_cast<double>(rows);
-    const double group = static_cast<double>(depth_) * (multiply + copy) + 1000;
+    // Weights that are copied: MR of a channel of src in two cycles.
+    const double weights = p_.w_o1 ? 2.0 * static_cast<double>(ceil_div(channels, mr)) : 0;
+    const double group = static_cast<double>(depth_) * (multiply + copy + weights) + 1000;
     const auto part = [](int64_t all, int64_t of) { return static_cast<double>(all) / static_cast<double>(of); };
     const double shares =
         part(p_.G * walk_[0] * walk_[1] * p_.N, rows) * part(walk_[2], columns) * part(p_.OG, channels);

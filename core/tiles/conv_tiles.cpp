@@ -204,6 +204,7 @@ Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& p) {
   Row row = pick(caps, p, p.CG * conv_taps(p), pick_conv_weight_grad_on_cpu);
   add_conv_facts(row, p);
   row["G_W1"] = p.g_w1;
+  row["FLAT"] = p.flat;
   return tuned(caps, tuning_key(p, "conv_weight_grad"), row);
 }
 

@@ -72,6 +72,10 @@ void add_conv(std::vector<BodyVariant>& all, int64_t vw) {
     for (const Bindings& t : {forward, gradient}) all.push_back({"conv", {half, t, {}, {}, {}, {}}});
     if (schedule < 6) all.push_back({"conv_weight_grad", {half, weights, {}, {}, {}, {}}});
   }
+  const Bindings planes = {{"SCHEDULE", 7}, {"FLAT", 1}, {"VW", vw}, {"MR", 3}, {"NV", 2}},
+                 turned = {{"SCHEDULE", 6}, {"C_ALL", 20}, {"W_O1", 1}, {"VW", vw}, {"MR", 3}};
+  all.push_back({"conv_weight_grad", {half, planes, {}, {}, {}, {}}});
+  all.push_back({"conv", {half, turned, {}, {}, {}, {}}});
 }
 
 void add_attention(std::vector<BodyVariant>& all, int64_t vw) {

@@ -119,6 +119,71 @@ TEST_P(ConvOfCpus, Pointwise) {
   }
 }
 
+// Weights that are copied: channels that fill no block of dst, and no run of src, the last row of the last group.
+TEST_P(ConvOfCpus, PointwiseOfTurnedWeights) {
+  if (!on_opencl()) return;  // no other device turns input gradients around
+  Options o;
+  o.turned = true;
+  for (const int64_t channels : {3, 20, 68}) {
+    const Case shape{"turned",  3,         2,         2 * channels, 74,       {1, 5, 19},
+                     {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0},    {0, 0, 0}};
+    const auto panels = [](int64_t mr, int64_t run) {
+      return Bindings{{"SCHEDULE", 6}, {"VW", 8}, {"MR", mr}, {"NV", 1},  {"QT", 2},
+                      {"QH", 2},       {"NI", 2}, {"NO", 2},  {"CB", run}};
+    };
+    check(shape, Kind::forward, panels(1, 512), o);
+    check(shape, Kind::forward, panels(6, 16), o);
+    check(shape, Kind::forward, panels(10, 512), o);
+    check(shape, Kind::forward, {}, o);
+  }
+  o.a = o.b = DType::bf16;
+  check({"half", 1, 1, 20, 37, {1, 5, 19}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, Kind::forward, {},
+        o);
+}
+
+// Planes of several pieces, of less than a vector, and that end amid one; blocks of channels that nothing fills; parts.
+TEST_P(ConvOfCpus, WeightGradientsOfPlanes) {
+  if (!on_opencl()) return;  // no other device chooses it
+  const auto planes_of = [](const Extent3& size) {
+    return Case{"planes", 3, 2, 14, 26, size, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}};
+  };
+  const auto dots = [](int64_t vw, int64_t mr, int64_t nv) {
+    return Bindings{{"SCHEDULE", 7}, {"VW", vw}, {"MR", mr}, {"NV", nv}, {"NB", 2}, {"CB", 4}, {"QW", 4}};
+  };
+  for (const Extent3& size : {Extent3{1, 1, 5}, Extent3{1, 7, 19}, Extent3{2, 9, 11}, Extent3{1, 16, 16}}) {
+    check(planes_of(size), Kind::weight_grad, dots(width(), 6, 4));
+    check(planes_of(size), Kind::weight_grad, dots(8, 4, 3));
+  }
+  for (const int64_t parts : {2, 5, 33}) {
+    Options o;
+    o.parts = parts;
+    check(planes_of({1, 7, 19}), Kind::weight_grad, dots(8, 1, 1), o);
+    check(planes_of({1, 30, 29}), Kind::weight_grad, {}, o);
+  }
+  Options o;
+  o.layout.offset = 3;
+  o.a = DType::f16;
+  o.b = DType::bf16;
+  check(planes_of({1, 30, 29}), Kind::weight_grad, {}, o);
+  o.layout = Layout{true, 3, 1};  // pixels do not lie side by side
+  check(planes_of({1, 30, 29}), Kind::weight_grad, {}, o);
+}
+
+// Channels of src of a group: as many as are given, and no more than there are.
+TEST_P(ConvOfCpus, PackedWeightGradientsOfEveryWidth) {
+  if (!on_opencl()) return;
+  for (const int64_t channels : {5, 8, 24, 33, 100}) {
+    for (const int64_t kernel : {1, 3}) {
+      const Case c{"widths",  2,         1,         channels, 7, {1, 6, 11}, {1, kernel, kernel},
+                   {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}};
+      for (const int64_t cb : {16, 96}) {
+        check(c, Kind::weight_grad,
+              {{"SCHEDULE", 2}, {"VW", 8}, {"MR", 3}, {"NV", 2}, {"NB", 2}, {"CB", cb}, {"QH", 4}, {"QW", 8}});
+      }
+    }
+  }
+}
+
 TEST_P(ConvOfCpus, PointwiseOfManyChannels) {
   if (!on_opencl()) return;  // no other device chooses it
   for (const int64_t channels : {520, 523}) {

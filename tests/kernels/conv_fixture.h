@@ -11,8 +11,11 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "heddle/core/tiles/conv_schedules.h"
 #include "heddle/core/tiles/conv_tiles.h"
 #include "tests/kernels/kernel_test.h"
 
@@ -146,7 +149,27 @@ class ConvFixture : public KernelTest {
     // One element in the last column of src, or of grad: only taps that meet it may see it. Copies of src have zeros as
     // borders, and zero times infinity is NaN; what is read in place has none.
     bool infinite_src = false, infinite_grad = false;
+    bool turned =
+        false;  // channels of dst lie side by side in the weights, as where an input gradient is turned around
   };
+
+  // Weights of one position as (groups, channels of dst, channels of src), with the channels of dst side by side.
+  static KernelArray turned_weights(const ConvProblem& p, const KernelArray& weights, DType t) {
+    const std::vector<double> values = weights.values();
+    std::vector<double> out(values.size());
+    for (int64_t g = 0; g < p.G; ++g) {
+      for (int64_t o = 0; o < p.OG; ++o) {
+        for (int64_t c = 0; c < p.CG; ++c)
+          out[static_cast<size_t>((g * p.CG + c) * p.OG + o)] = values[static_cast<size_t>((g * p.OG + o) * p.CG + c)];
+      }
+    }
+    return KernelArray::of(t, out);
+  }
+  static ConvWeights weights_of(const ConvProblem& p, const Options& o) {
+    ConvWeights w = dense_weights(p);
+    if (o.turned) std::tie(w.o, w.c) = std::pair(int64_t{1}, p.OG);
+    return w;
+  }
 
   // The last pixel of the last row but one, of a plane amid the others.
   static void put_infinity(KernelArray& array, const ConvImages& images, int64_t n, int64_t c, const Extent3& size) {
@@ -168,7 +191,9 @@ class ConvFixture : public KernelTest {
     p.x_w1 = x.space[2] == 1;
     p.g_w1 = g.space[2] == 1;
     p.w_k1 = true;
-    p.w_c1 = kind == Kind::forward && p.kernel[0] == 1;
+    p.w_c1 = kind == Kind::forward && p.kernel[0] == 1 && !o.turned;
+    p.w_o1 = o.turned;
+    p.flat = kind == Kind::weight_grad && meets_one_by_one(p) && is_plane(x, p.in) && is_plane(g, p.out);
     p.sized = true;
     p.w_row = p.w_c1 ? dense_weights(p).o : 0;
     p.x = o.a;
@@ -182,9 +207,10 @@ class ConvFixture : public KernelTest {
     if (o.infinite_src) put_infinity(r.arrays["src"], x, p.N, p.G * p.CG, p.in);
     if (o.infinite_grad) put_infinity(r.arrays["grad"], g, p.N, p.G * p.OG, p.out);
     const std::vector<double> sums = expected(p, x, g, r.arrays["src"], r.arrays[second]);
+    if (o.turned) r.arrays[second] = turned_weights(p, r.arrays[second], o.b);
     r.arrays["dst"] = KernelArray::of(o.out, std::vector<double>(sums.size(), 77));
     const Bindings constants =
-        kind == Kind::weight_grad ? conv_weight_grad_constants(p, x, g) : conv_constants(p, x, dense_weights(p));
+        kind == Kind::weight_grad ? conv_weight_grad_constants(p, x, g) : conv_constants(p, x, weights_of(p, o));
     for (const auto& [name, value] : constants) r.constants[name] = static_cast<double>(value);
     KernelFile::Options options;
     options.types = {{"TX", o.a}, {"TW", o.b}, {"TY", o.out}, {"ACC", o.acc}};
@@ -202,7 +228,10 @@ class ConvFixture : public KernelTest {
     const KernelOutcome got = run(file(kind), options, r);
     const std::string what = std::string(c.name) + " kind " + std::to_string(static_cast<int>(kind)) + " " +
                              conv_algorithm(options.tunables);
-    if (what.find("winograd") == std::string::npos) {
+    const int64_t schedule = options.tunables.at("SCHEDULE");
+    if (kind == Kind::weight_grad && schedule == conv_schedules::dots) {
+      EXPECT_EQ(added(got.arrays.at("dst").values(), o.parts), added(sums, o.parts)) << what;
+    } else if (schedule != conv_schedules::winograd) {
       EXPECT_EQ(without_nan(got.arrays.at("dst").values()), without_nan(KernelArray::of(o.out, sums).values())) << what;
     } else {
       expect_close(added(got.arrays.at("dst").values(), o.parts), added(sums, o.parts), what);

@@ -92,6 +92,7 @@ ConvProblem drawn_convolution(Draws& draw, ConvProblem::Kind kind) {
   p.out = {1, out, out};
   if (kind == ConvProblem::Kind::input_grad) std::swap(p.in, p.out);
   p.x_w1 = p.g_w1 = p.w_k1 = p.w_c1 = p.sized = true;
+  p.flat = meets_one_by_one(p);
   return p;
 }
 
