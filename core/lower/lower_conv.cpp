@@ -134,9 +134,7 @@ class ConvLowering {
 
   // A kernel of one position reads images whose rows follow without gaps as one long row.
   void merge_positions(ConvImages& x) {
-    for (size_t d = 0; d < 3; ++d) {
-      if (p_.kernel[d] != 1 || p_.stride[d] != 1 || p_.pad[d] != 0 || p_.in[d] != p_.out[d]) return;
-    }
+    if (!meets_one_by_one(p_)) return;
     for (size_t d = 2; d-- > 0;) {
       if (p_.in[d] == 1) continue;
       if (p_.in[2] != 1 && x.space[d] != x.space[2] * p_.in[2]) return;

@@ -180,6 +180,11 @@ int64_t weight_grad_parts(const Caps& caps, const ConvProblem& p) {
   return std::min(parts, lines);
 }
 
+// What the tuner chose, unless it is an entry of a near shape that asks for what this one's facts do not allow.
+Bindings allowed(const char* body, const Bindings& chosen, const Bindings& row) {
+  return KernelFile::builtin(body).refusal(chosen).empty() ? chosen : row;
+}
+
 }  // namespace
 
 Bindings pick_conv(const Caps& caps, const ConvProblem& p) {
@@ -196,8 +201,7 @@ Bindings pick_conv(const Caps& caps, const ConvProblem& p) {
   for (Bindings* values : {&row, &chosen}) {
     if (values->at("SCHEDULE") == conv_schedules::pointwise) add_pointwise_facts(*values, p);
   }
-  // An entry of a near shape may ask for what this one's facts do not allow.
-  return KernelFile::builtin("conv").refusal(chosen).empty() ? chosen : row;
+  return allowed("conv", chosen, row);
 }
 
 Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& p) {
@@ -205,7 +209,7 @@ Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& p) {
   add_conv_facts(row, p);
   row["G_W1"] = p.g_w1;
   row["FLAT"] = p.flat;
-  return tuned(caps, tuning_key(p, "conv_weight_grad"), row);
+  return allowed("conv_weight_grad", tuned(caps, tuning_key(p, "conv_weight_grad"), row), row);
 }
 
 int64_t pick_conv_parts(const Caps& caps, const ConvProblem& p) {

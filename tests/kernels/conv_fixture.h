@@ -149,8 +149,8 @@ class ConvFixture : public KernelTest {
     // One element in the last column of src, or of grad: only taps that meet it may see it. Copies of src have zeros as
     // borders, and zero times infinity is NaN; what is read in place has none.
     bool infinite_src = false, infinite_grad = false;
-    bool turned =
-        false;  // channels of dst lie side by side in the weights, as where an input gradient is turned around
+    // Channels of dst lie side by side in the weights, as where an input gradient is turned around.
+    bool turned = false;
   };
 
   // Weights of one position as (groups, channels of dst, channels of src), with the channels of dst side by side.

@@ -82,6 +82,23 @@ TEST(PickConv, TakesWinograd) {
   }
 }
 
+// An entry of the tuner for planes without gaps is not taken where there are gaps.
+TEST(PickConv, LeavesEntriesThatAProblemDoesNotAllow) {
+  const ScopedTuning entry({"conv_weight_grad", "", {}}, {{"SCHEDULE", 7}, {"VW", 8}});
+  Caps caps;
+  caps.device_class = DeviceClass::cpu;
+  caps.target = Target::opencl;
+  caps.compute_units = 2;
+  ConvProblem p;
+  p.kind = Kind::weight_grad;
+  p.CG = p.OG = 32;
+  p.in = p.out = {1, 14, 14};
+  p.x_w1 = p.g_w1 = p.flat = true;
+  EXPECT_EQ(pick_conv_weight_grad(caps, p).at("SCHEDULE"), 7);
+  p.flat = false;
+  EXPECT_EQ(pick_conv_weight_grad(caps, p).at("SCHEDULE"), 2);
+}
+
 // Whatever a device looks like, the choice is one that the file accepts.
 TEST(PickConv, IsAlwaysValid) {
   for (const DeviceClass c : {DeviceClass::cpu, DeviceClass::discrete_gpu}) {
