@@ -105,6 +105,8 @@ std::vector<std::string> known_peers();
 void check_peers(std::span<const std::string> names);
 
 // ---- inputs.cpp: for families
+// Of families that compute in floating point.
+inline const std::vector<DType> float_types = {DType::f32, DType::f16, DType::bf16};
 // "1024x512x64" -> {1024, 512, 64}; ValueError "[bench] case 'x' is not of the form MxNxK". Every size is at least 1
 // and below 2^31.
 std::vector<int64_t> parse_sizes(std::string_view family, const std::string& text, size_t count, std::string_view form);

@@ -73,12 +73,12 @@ void add_unfused(const Environment& env, Workload& w, std::function<std::vector<
   w.peers.push_back(std::move(peer));
 }
 
-double tolerance_of(DType dtype) { return dtype == DType::f32 ? 1e-4 : dtype == DType::f16 ? 1e-2 : 6e-2; }
+double attention_tolerance(DType dtype) { return dtype == DType::f32 ? 1e-4 : dtype == DType::f16 ? 1e-2 : 6e-2; }
 
-constexpr std::string_view form = "BxHxTxD, grad:BxHxTxD or decode:BxHxJxTxD";
+constexpr std::string_view attention_form = "BxHxTxD, grad:BxHxTxD or decode:BxHxJxTxD";
 
 Case parse_decode(const std::string& name, DType dtype) {
-  const std::vector<int64_t> size = parse_sizes("attention", name.substr(7), 5, form);
+  const std::vector<int64_t> size = parse_sizes("attention", name.substr(7), 5, attention_form);
   const int64_t b = size[0], h = size[1], j = size[2], t = size[3], d = size[4];
   if (j == 0 || h % j != 0)
     throw ValueError(fmt::format("[bench] {} query heads are no multiple of {} key heads", h, j));
@@ -87,7 +87,7 @@ Case parse_decode(const std::string& name, DType dtype) {
   c.flops = 4.0 * static_cast<double>(b * h * t * d);
   c.tensor({b, j, t, d}, dtype);
   c.bound = Bound::read;
-  c.tolerance = tolerance_of(dtype);
+  c.tolerance = attention_tolerance(dtype);
   c.make = [=](const Environment& env) {
     std::vector<Tensor> x;
     const Shape shapes[] = {{b, h, 1, d}, {b, j, t, d}, {b, j, t, d}};
@@ -101,10 +101,10 @@ Case parse_decode(const std::string& name, DType dtype) {
   return c;
 }
 
-Case parse(const std::string& name, DType dtype) {
+Case parse_attention(const std::string& name, DType dtype) {
   if (name.starts_with("decode:")) return parse_decode(name, dtype);
   const bool gradient = name.starts_with("grad:");
-  const std::vector<int64_t> size = parse_sizes("attention", gradient ? name.substr(5) : name, 4, form);
+  const std::vector<int64_t> size = parse_sizes("attention", gradient ? name.substr(5) : name, 4, attention_form);
   const int64_t b = size[0], h = size[1], t = size[2], d = size[3];
   Case c;
   c.tensor({b, t, 3, h, d}, dtype, gradient ? 2 : 1).tensor({b, h, t, d}, dtype);
@@ -112,7 +112,7 @@ Case parse(const std::string& name, DType dtype) {
   c.flops = (gradient ? 7.0 : 2.0) * static_cast<double>(b * h) * static_cast<double>(t) * static_cast<double>(t) *
             static_cast<double>(d);
   c.bound = Bound::compute;
-  c.tolerance = tolerance_of(dtype);
+  c.tolerance = attention_tolerance(dtype);
   c.make = [=](const Environment& env) {
     Tensor x = random_tensor({b, t, 3, h, d}, dtype, 1, env.device);
     const Tensor g = gradient ? random_tensor({b, h, t, d}, dtype, 2, env.device) : Tensor();
@@ -132,9 +132,9 @@ Family attention_family() {
           "BxHxTxD (causal, forward), grad:BxHxTxD (forward and backward) or decode:BxHxJxTxD (one query of H heads "
           "over T keys of J)",
           {"4x8x1024x64", "grad:4x8x1024x64", "1x8x333x80", "decode:1x8x8x8192x64", "decode:1x8x1x8192x64"},
-          {DType::f32, DType::f16, DType::bf16},
+          float_types,
           {"unfused"},
-          parse};
+          parse_attention};
 }
 
 }  // namespace heddle::bench

@@ -13,7 +13,7 @@
 namespace heddle::bench {
 namespace {
 
-constexpr std::string_view form = "[x:|w:]NxCxHxWxOxKxS[/G]";
+constexpr std::string_view conv_form = "[x:|w:]NxCxHxWxOxKxS[/G]";
 
 ConvShape parse_shape(const std::string& text) {
   ConvShape s;
@@ -23,10 +23,10 @@ ConvShape parse_shape(const std::string& text) {
     rest = rest.substr(2);
   }
   if (const size_t slash = rest.find('/'); slash != std::string::npos) {
-    s.groups = parse_sizes("conv", rest.substr(slash + 1), 1, form)[0];
+    s.groups = parse_sizes("conv", rest.substr(slash + 1), 1, conv_form)[0];
     rest.resize(slash);
   }
-  const std::vector<int64_t> sizes = parse_sizes("conv", rest, 7, form);
+  const std::vector<int64_t> sizes = parse_sizes("conv", rest, 7, conv_form);
   s.n = sizes[0];
   s.c = sizes[1];
   s.h = sizes[2];
@@ -68,7 +68,7 @@ Workload make_workload(const ConvShape& s, const Environment& env) {
   return w;
 }
 
-Case parse(const std::string& name, DType) {
+Case parse_conv(const std::string& name, DType) {
   const ConvShape s = parse_shape(name);
   Case c;
   c.flops = 2.0 * static_cast<double>(s.n * s.o * s.out_h()) * static_cast<double>(s.out_w() * s.c / s.groups) *
@@ -82,7 +82,7 @@ Case parse(const std::string& name, DType) {
 }
 
 // The 3x3 layers and the 1x1 layers of ResNet-18 at batch 8, each with its two gradients.
-std::vector<std::string> resnet18() {
+std::vector<std::string> resnet18_layers() {
   std::vector<std::string> cases;
   for (const char* pass : {"", "x:", "w:"}) {
     for (const char* layer : {"8x64x56x56x64x3x1", "8x128x28x28x128x3x1", "8x256x14x14x256x3x1", "8x512x7x7x512x3x1",
@@ -96,6 +96,8 @@ std::vector<std::string> resnet18() {
 
 }  // namespace
 
-Family conv_family() { return {"conv", std::string(form), resnet18(), {DType::f32}, {"onednn"}, parse}; }
+Family conv_family() {
+  return {"conv", std::string(conv_form), resnet18_layers(), {DType::f32}, {"onednn"}, parse_conv};
+}
 
 }  // namespace heddle::bench

@@ -13,7 +13,7 @@ std::vector<double> replay_per_step(DeviceContext& device, int repetitions);
 
 namespace {
 
-Case parse(const std::string& name, DType dtype) {
+Case parse_dispatch(const std::string& name, DType dtype) {
   if (name == "record_per_op" || name == "replay_per_step") {
     Case c;
     c.bound = Bound::none;
@@ -48,7 +48,7 @@ Family dispatch_family() {
           {"record_per_op", "replay_per_step", "1", "64"},
           {DType::f32},
           {},
-          parse};
+          parse_dispatch};
 }
 
 }  // namespace heddle::bench

@@ -6,8 +6,7 @@
 namespace heddle::bench {
 namespace {
 
-const std::vector<DType> floats = {DType::f32, DType::f16, DType::bf16};
-double tolerance_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : dtype == DType::f16 ? 2e-3 : 1.6e-2; }
+double elementwise_tolerance(DType dtype) { return dtype == DType::f32 ? 1e-6 : dtype == DType::f16 ? 2e-3 : 1.6e-2; }
 
 Case parse_elementwise(const std::string& name, DType dtype) {
   const int64_t n = parse_sizes("elementwise", name, 1, "N")[0];
@@ -15,7 +14,7 @@ Case parse_elementwise(const std::string& name, DType dtype) {
   c.tensor({n}, dtype, 3);
   c.flops = 2.0 * static_cast<double>(n);
   c.bound = Bound::copy;
-  c.tolerance = tolerance_of(dtype);
+  c.tolerance = elementwise_tolerance(dtype);
   c.make = [=](const Environment& env) {
     const Tensor a = random_tensor({n}, dtype, 1, env.device), b = random_tensor({n}, dtype, 2, env.device);
     Workload w;
@@ -46,7 +45,7 @@ Case parse_chain(const std::string& name, DType dtype) {
   c.tensor({n}, dtype, 3);
   c.flops = 10.0 * static_cast<double>(n);
   c.bound = Bound::copy;
-  c.tolerance = 4 * tolerance_of(dtype);
+  c.tolerance = 4 * elementwise_tolerance(dtype);
   c.make = [=](const Environment& env) {
     const Tensor a = random_tensor({n}, dtype, 1, env.device), b = random_tensor({n}, dtype, 2, env.device);
     Workload w;
@@ -62,7 +61,9 @@ Case parse_chain(const std::string& name, DType dtype) {
 
 }  // namespace
 
-Family elementwise_family() { return {"elementwise", "N", {"16777216", "65536"}, floats, {}, parse_elementwise}; }
-Family chain_family() { return {"chain", "N or unfused:N", {"16777216", "unfused:16777216"}, floats, {}, parse_chain}; }
+Family elementwise_family() { return {"elementwise", "N", {"16777216", "65536"}, float_types, {}, parse_elementwise}; }
+Family chain_family() {
+  return {"chain", "N or unfused:N", {"16777216", "unfused:16777216"}, float_types, {}, parse_chain};
+}
 
 }  // namespace heddle::bench

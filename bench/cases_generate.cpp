@@ -29,7 +29,7 @@ std::vector<double> seconds_per_token(const nn::GptOptions& options, DType dtype
   return samples;
 }
 
-Case parse(const std::string& name, DType dtype) {
+Case parse_generate(const std::string& name, DType dtype) {
   const std::vector<int64_t> sizes = parse_sizes("generate", name, 5, "LENGTHxLAYERSxWIDTHxHEADSxVOCABULARY");
   const nn::GptOptions options{.vocabulary = sizes[4],
                                .context = sizes[0],
@@ -55,9 +55,9 @@ Family generate_family() {
   return {"generate",
           "LENGTHxLAYERSxWIDTHxHEADSxVOCABULARY",
           {"256x4x128x4x65", "512x6x384x6x65", "64x12x768x12x50257"},
-          {DType::f32, DType::f16, DType::bf16},
+          float_types,
           {},
-          parse};
+          parse_generate};
 }
 
 }  // namespace heddle::bench

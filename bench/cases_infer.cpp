@@ -18,7 +18,7 @@
 namespace heddle::bench {
 namespace {
 
-constexpr std::string_view form =
+constexpr std::string_view infer_form =
     "mlp:BATCH, cnn:BATCH, resnet18:BATCH, resnet50:BATCH, mobilenet-v2:BATCH, vit:BATCH, gpt2:BATCH, char-gpt:BATCH "
     "or lstm:BATCH";
 constexpr int64_t gpt2_tokens = 128, lstm_tokens = 64;
@@ -49,7 +49,7 @@ Inference gpt2(int64_t batch, DeviceContext& device) {
                    batch, gpt2_tokens, device);
 }
 
-Inference char_gpt(int64_t batch, DeviceContext& device) {
+Inference char_gpt_inference(int64_t batch, DeviceContext& device) {
   const nn::GptOptions options = nn::nanogpt_char_cpu(character_vocabulary);
   return on_tokens(std::make_shared<nn::Gpt>(options, nn::ParameterOptions{.device = device}), character_vocabulary,
                    batch, options.context, device);
@@ -82,7 +82,7 @@ const std::map<std::string, Make, std::less<>>& models() {
        }},
       {"vit", [](int64_t n, DeviceContext& d) { return photographs(model_of<nn::Vit>(nn::vit_b16(), d), n, d); }},
       {"gpt2", gpt2},
-      {"char-gpt", char_gpt},
+      {"char-gpt", char_gpt_inference},
       {"lstm",
        [](int64_t n, DeviceContext& d) {
          return on_tokens(model_of<nn::RecurrentLm>(char_lstm_options(), d), character_vocabulary, n, lstm_tokens, d);
@@ -101,11 +101,12 @@ Workload forward_pass(Inference inference) {
   return w;
 }
 
-Case parse(const std::string& name, DType) {
+Case parse_infer(const std::string& name, DType) {
   const size_t colon = name.find(':');
   const auto model = models().find(name.substr(0, colon));
-  if (model == models().end()) throw ValueError(fmt::format("[bench] infer case '{}': expected {}", name, form));
-  const int64_t batch = parse_sizes("infer", colon == std::string::npos ? "" : name.substr(colon + 1), 1, form)[0];
+  if (model == models().end()) throw ValueError(fmt::format("[bench] infer case '{}': expected {}", name, infer_form));
+  const int64_t batch =
+      parse_sizes("infer", colon == std::string::npos ? "" : name.substr(colon + 1), 1, infer_form)[0];
   Case c;
   c.bound = Bound::none;
   c.tolerance = 1e-4;
@@ -123,7 +124,7 @@ Case parse(const std::string& name, DType) {
   return c;
 }
 
-std::vector<std::string> standard() {
+std::vector<std::string> standard_inferences() {
   std::vector<std::string> cases;
   for (const char* batch : {"1", "32"}) {
     for (const char* model : {"mlp", "cnn", "resnet18", "resnet50", "mobilenet-v2", "gpt2", "char-gpt", "lstm"})
@@ -134,6 +135,8 @@ std::vector<std::string> standard() {
 
 }  // namespace
 
-Family infer_family() { return {"infer", std::string(form), standard(), {DType::f32}, {}, parse}; }
+Family infer_family() {
+  return {"infer", std::string(infer_form), standard_inferences(), {DType::f32}, {}, parse_infer};
+}
 
 }  // namespace heddle::bench

@@ -17,7 +17,7 @@ namespace {
 // From so many operations per byte on, products; below, what waits for memory.
 constexpr double much_computing = 16;
 
-Case parse(const std::string& name, DType) {
+Case parse_kernel(const std::string& name, DType) {
   const std::optional<SavedLaunch> found = load_launch(name);
   if (!found) {
     throw ValueError(
@@ -61,6 +61,6 @@ Case parse(const std::string& name, DType) {
 
 }  // namespace
 
-Family kernel_family() { return {"kernel", "an id that a verbose line printed", {}, {DType::f32}, {}, parse}; }
+Family kernel_family() { return {"kernel", "an id that a verbose line printed", {}, {DType::f32}, {}, parse_kernel}; }
 
 }  // namespace heddle::bench

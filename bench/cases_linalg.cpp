@@ -12,11 +12,11 @@ namespace heddle::bench {
 namespace {
 
 constexpr const char* fft_form = "ROWSxLENGTH, real:... or back:...";
-constexpr const char* form = "cholesky:BATCHxN, solve:..., qr:..., eigh:... or svd:...";
+constexpr const char* linalg_form = "cholesky:BATCHxN, solve:..., qr:..., eigh:... or svd:...";
 
 // Operations of the leading order for an n x n matrix (Golub and Van Loan); of the iterative ones those of reduction
 // and accumulation, as LAPACK counts them.
-double operations(const std::string& kind, double n) {
+double decomposition_flops(const std::string& kind, double n) {
   const double cube = n * n * n;
   if (kind == "cholesky") return cube / 3;
   if (kind == "solve") return 8 * cube / 3;  // n right-hand sides
@@ -59,13 +59,13 @@ Case parse_linalg(const std::string& name, DType dtype) {
   const std::string kind = name.substr(0, colon);
   constexpr std::string_view kinds[] = {"cholesky", "solve", "qr", "eigh", "svd"};
   if (colon == std::string::npos || std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) {
-    throw ValueError(fmt::format("[bench] case '{}' is not of the form {}", name, form));
+    throw ValueError(fmt::format("[bench] case '{}' is not of the form {}", name, linalg_form));
   }
-  const std::vector<int64_t> size = parse_sizes("linalg", name.substr(colon + 1), 2, form);
+  const std::vector<int64_t> size = parse_sizes("linalg", name.substr(colon + 1), 2, linalg_form);
   const Shape shape{size[0], size[1], size[1]};
   Case c;
   c.tensor(std::span(shape.begin(), shape.end()), dtype).tensor(std::span(shape.begin(), shape.end()), dtype);
-  c.flops = static_cast<double>(size[0]) * operations(kind, static_cast<double>(size[1]));
+  c.flops = static_cast<double>(size[0]) * decomposition_flops(kind, static_cast<double>(size[1]));
   c.make = [=](const Environment& env) {
     const Tensor x = random_tensor(shape, dtype, 1, env.device);
     const Tensor a = kind == "qr" || kind == "svd" ? x : definite(x);
@@ -121,7 +121,7 @@ Family linalg_family() {
   for (const char* kind : {"cholesky", "solve", "qr", "eigh", "svd"}) {
     for (const char* size : {"1x64", "16x32", "1x256"}) standard.push_back(fmt::format("{}:{}", kind, size));
   }
-  return {"linalg", form, standard, {DType::f32}, {}, parse_linalg};
+  return {"linalg", linalg_form, standard, {DType::f32}, {}, parse_linalg};
 }
 // Twelve lengths, of about 2^17 numbers each, then the same of reals: powers of two, of small primes, a large prime.
 std::vector<std::string> fft_cases() {

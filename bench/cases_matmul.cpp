@@ -12,25 +12,25 @@
 namespace heddle::bench {
 namespace {
 
-constexpr std::string_view form = "[BATCH*][nn:|nt:|tn:|tt:]MxNxK";
+constexpr std::string_view matmul_form = "[BATCH*][nn:|nt:|tn:|tt:]MxNxK";
 
 MatmulShape parse_shape(const std::string& text, DType dtype) {
   MatmulShape s;
   s.dtype = dtype;
   std::string rest = text;
   if (const size_t star = rest.find('*'); star != std::string::npos) {
-    s.batch = parse_sizes("matmul", rest.substr(0, star), 1, form)[0];
+    s.batch = parse_sizes("matmul", rest.substr(0, star), 1, matmul_form)[0];
     rest = rest.substr(star + 1);
   }
   if (const size_t colon = rest.find(':'); colon != std::string::npos) {
     const std::string layout = rest.substr(0, colon);
     if (layout != "nn" && layout != "nt" && layout != "tn" && layout != "tt")
-      throw ValueError(fmt::format("[bench] matmul case '{}' is not of the form {}", text, form));
+      throw ValueError(fmt::format("[bench] matmul case '{}' is not of the form {}", text, matmul_form));
     s.transpose_a = layout[0] == 't';
     s.transpose_b = layout[1] == 't';
     rest = rest.substr(colon + 1);
   }
-  const std::vector<int64_t> sizes = parse_sizes("matmul", rest, 3, form);
+  const std::vector<int64_t> sizes = parse_sizes("matmul", rest, 3, matmul_form);
   s.m = sizes[0];
   s.n = sizes[1];
   s.k = sizes[2];
@@ -94,7 +94,7 @@ Workload make_workload(const MatmulShape& s, double tolerance, const Environment
   return w;
 }
 
-Case parse(const std::string& name, DType dtype) {
+Case parse_matmul(const std::string& name, DType dtype) {
   const MatmulShape s = parse_shape(name, dtype);
   Case c;
   c.flops = 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
@@ -114,11 +114,11 @@ Case parse(const std::string& name, DType dtype) {
 
 Family matmul_family() {
   return {"matmul",
-          std::string(form),
+          std::string(matmul_form),
           {"256x256x256", "512x512x512", "768x768x768", "1024x1024x1024", "768x384x128", "32x128x784"},
           {DType::f32, DType::f16, DType::bf16, DType::i8},
           {"onednn", "openblas", "clblast", "cublas"},
-          parse};
+          parse_matmul};
 }
 
 }  // namespace heddle::bench

@@ -11,7 +11,8 @@
 namespace heddle::bench {
 namespace {
 
-constexpr std::string_view form = "adamw:TENSORSxELEMENTS, adam:..., lion:... or sgd:..., each also as clip-...";
+constexpr std::string_view optimizer_form =
+    "adamw:TENSORSxELEMENTS, adam:..., lion:... or sgd:..., each also as clip-...";
 
 // Passes over the parameters: read gradient, parameter and states, write parameter and states; clipping reads the
 // gradients once more.
@@ -28,15 +29,15 @@ std::shared_ptr<nn::Optimizer> make_optimizer(const std::string& kind, std::vect
   return std::make_shared<nn::SGD>(std::move(parameters), nn::SgdOptions{.lr = 1e-2, .momentum = 0.9});
 }
 
-Case parse(const std::string& name, DType dtype) {
+Case parse_optimizer(const std::string& name, DType dtype) {
   const size_t colon = name.find(':');
   const bool clip = name.starts_with("clip-");
   const std::string kind = colon == std::string::npos ? "" : name.substr(clip ? 5 : 0, colon - (clip ? 5 : 0));
   const auto* row = std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& k) { return k.name == kind; });
   if (row == std::end(kinds)) {
-    throw ValueError("[bench] optimizer case '" + name + "' is not of the form " + std::string(form));
+    throw ValueError("[bench] optimizer case '" + name + "' is not of the form " + std::string(optimizer_form));
   }
-  const std::vector<int64_t> size = parse_sizes("optimizer", name.substr(colon + 1), 2, form);
+  const std::vector<int64_t> size = parse_sizes("optimizer", name.substr(colon + 1), 2, optimizer_form);
   Case c;
   c.tensor({size[0], size[1]}, dtype, row->passes + clip);
   c.resident_bytes *= 3;
@@ -73,12 +74,12 @@ Case parse(const std::string& name, DType dtype) {
 
 Family optimizer_family() {
   return {"optimizer",
-          std::string(form),
+          std::string(optimizer_form),
           {"adamw:200x50000", "clip-adamw:200x50000", "lion:200x50000", "sgd:200x50000", "clip-sgd:200x50000",
            "adamw:6x18000"},
           {DType::f32},
           {},
-          parse};
+          parse_optimizer};
 }
 
 }  // namespace heddle::bench

@@ -9,8 +9,7 @@
 namespace heddle::bench {
 namespace {
 
-const std::vector<DType> floats = {DType::f32, DType::f16, DType::bf16};
-double tolerance_of(DType dtype) { return dtype == DType::f32 ? 1e-5 : dtype == DType::f16 ? 2e-3 : 1.6e-2; }
+double row_tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : dtype == DType::f16 ? 2e-3 : 1.6e-2; }
 
 Tensor from(const Bytes& bytes, const Shape& shape, DType dtype, DeviceContext& device) {
   return Tensor::from_bytes(bytes->data(), static_cast<size_t>(shape.numel()), dtype, shape, &device);
@@ -22,7 +21,7 @@ Case row_case(std::string_view family, const std::string& name, DType dtype, dou
   c.tensor({size[0], size[1]}, dtype).tensor({size[0], size[1]}, dtype);
   c.flops = flops_per_element * static_cast<double>(size[0]) * static_cast<double>(size[1]);
   c.bound = Bound::copy;
-  c.tolerance = tolerance_of(dtype);
+  c.tolerance = row_tolerance(dtype);
   return c;
 }
 
@@ -85,7 +84,7 @@ Case parse_reduce(const std::string& name, DType dtype) {
   c.flops = c.bytes / static_cast<double>(size_of(dtype));
   c.bound = Bound::read;
   // Sums of values around zero: rounding grows with the root of the length.
-  c.tolerance = tolerance_of(dtype) * 10;
+  c.tolerance = row_tolerance(dtype) * 10;
   c.make = [=](const Environment& env) {
     const Tensor x = random_tensor(shape, dtype, 1, env.device);
     const std::vector<int> axes = all ? std::vector<int>{} : std::vector<int>{columns ? 0 : 1};
@@ -99,16 +98,16 @@ Case parse_reduce(const std::string& name, DType dtype) {
 }  // namespace
 
 Family softmax_family() {
-  return {"softmax", "ROWSxCOLUMNS", {"4096x1024", "32x10", "512x32000"}, floats, {"onednn"}, parse_softmax};
+  return {"softmax", "ROWSxCOLUMNS", {"4096x1024", "32x10", "512x32000"}, float_types, {"onednn"}, parse_softmax};
 }
 Family layernorm_family() {
-  return {"layernorm", "ROWSxCOLUMNS", {"4096x1024", "512x128", "32x8192"}, floats, {"onednn"}, parse_layernorm};
+  return {"layernorm", "ROWSxCOLUMNS", {"4096x1024", "512x128", "32x8192"}, float_types, {"onednn"}, parse_layernorm};
 }
 Family reduce_family() {
   return {"reduce",
           "N (all), ROWSxCOLUMNS (each row) or cols:ROWSxCOLUMNS",
           {"67108864", "4096x1024", "cols:4096x1024"},
-          floats,
+          float_types,
           {},
           parse_reduce};
 }

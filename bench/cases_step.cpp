@@ -10,11 +10,11 @@ namespace heddle::bench {
 namespace {
 
 // The steps of the recipes first.
-const std::vector<std::string> standard = {
+const std::vector<std::string> standard_steps = {
     "mlp:32",         "char-gpt", "cnn:32",       "mnist-cnn:64",     "resnet18:32x16",
     "resnet18:16x64", "vae:128",  "char-lstm:32", "gpt:4x128x12x128", "gpt-checkpoint:4x128x12x128"};
 
-Case parse(const std::string& name, DType) {
+Case parse_step(const std::string& name, DType) {
   // Reads the text; what it makes on the null device is dropped.
   (void)make_training_step(name, device("null:0"));
   Case c;
@@ -34,6 +34,6 @@ Case parse(const std::string& name, DType) {
 
 }  // namespace
 
-Family step_family() { return {"step", std::string(training_step_form), standard, {DType::f32}, {}, parse}; }
+Family step_family() { return {"step", std::string(training_step_form), standard_steps, {DType::f32}, {}, parse_step}; }
 
 }  // namespace heddle::bench

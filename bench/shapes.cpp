@@ -5,6 +5,7 @@
 #include <chrono>
 #include <random>
 
+#include "bench/training_step.h"
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
@@ -14,7 +15,7 @@
 namespace heddle::bench {
 namespace {
 
-constexpr int64_t vocabulary = 256, head_width = 32;
+constexpr int64_t vocabulary = 256;
 
 void check(const ShapesRequest& r) {
   if (r.model != "gpt" && r.model != "gpt-forward")

@@ -9,7 +9,7 @@
 namespace heddle::bench {
 namespace {
 
-constexpr int64_t bytes_vocabulary = 256, head_width = 32;
+constexpr int64_t bytes_vocabulary = 256;
 
 Tensor labels(int64_t count, int64_t classes, uint32_t stream, DeviceContext& device) {
   return Tensor::from_vector(random_indices(count, classes, stream), {count}, &device);

@@ -24,6 +24,8 @@ inline constexpr std::string_view training_step_form =
     "resnet18:BATCHxWIDTH, gpt:BATCHxLENGTHxLAYERSxWIDTH or gpt-checkpoint:BATCHxLENGTHxLAYERSxWIDTH, gpt-offload:...; "
     "/PARTS behind it accumulates";
 
+// Of one head of gpt's attention.
+inline constexpr int64_t head_width = 32;
 // Models that other cases have as well: mnist-mlp's, and what char-lstm's is made of.
 inline constexpr int64_t character_vocabulary = 65;
 std::shared_ptr<nn::Module> mlp_model(DeviceContext& device);

@@ -34,16 +34,17 @@ set_target_properties(heddle_onnx_proto PROPERTIES POSITION_INDEPENDENT_CODE ON 
 target_compile_options(heddle_onnx_proto PRIVATE -w)
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/onnx/*.cpp)
-target_sources(heddle PRIVATE ${sources} $<TARGET_OBJECTS:heddle_onnx_proto>)
+# Objects by themselves: what they compile with is said of all, and files with options of their own are never one unit.
+add_library(heddle_onnx OBJECT ${sources} ${folder}/onnx.pb.h)
+heddle_warnings(heddle_onnx)
+target_include_directories(heddle_onnx PRIVATE ${HEDDLE_INCLUDE_ROOT})
+target_include_directories(heddle_onnx SYSTEM PRIVATE ${folder} ${HEDDLE_PROTOBUF_INCLUDE})
+target_link_libraries(heddle_onnx PRIVATE fmt::fmt)
+set_target_properties(heddle_onnx PROPERTIES POSITION_INDEPENDENT_CODE ON)
 if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
-  set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)  # records, computes nothing
+  target_compile_options(heddle_onnx PRIVATE $<$<CONFIG:Release>:-O1>)  # records, computes nothing
 endif()
-if(HEDDLE_UNITS)
-  target_include_directories(heddle SYSTEM PRIVATE ${folder})
-else()
-  foreach(file parse proto package serialize)  # what includes what protoc makes
-    set_property(SOURCE ${PROJECT_SOURCE_DIR}/onnx/${file}.cpp APPEND PROPERTY INCLUDE_DIRECTORIES ${folder})
-    set_property(SOURCE ${PROJECT_SOURCE_DIR}/onnx/${file}.cpp APPEND PROPERTY OBJECT_DEPENDS ${folder}/onnx.pb.h)
-  endforeach()
-endif()
+heddle_precompile(heddle_onnx <fmt/format.h> <fmt/ranges.h> ${HEDDLE_STD_HEADERS})
+heddle_units(heddle_onnx)
+target_sources(heddle PRIVATE $<TARGET_OBJECTS:heddle_onnx> $<TARGET_OBJECTS:heddle_onnx_proto>)
 target_link_libraries(heddle PRIVATE ${HEDDLE_PROTOBUF_LITE})

@@ -36,19 +36,19 @@ void check(cl_int code, const char* what) {
     throw DeviceError(std::string("[bench] clblast: ") + what + " failed with code " + std::to_string(code));
 }
 
-class Buffer {
+class ClBuffer {
  public:
-  Buffer(Queue& q, size_t bytes, const void* data) {
+  ClBuffer(Queue& q, size_t bytes, const void* data) {
     cl_int error = CL_SUCCESS;
     memory_ = clCreateBuffer(q.context, CL_MEM_READ_WRITE | (data != nullptr ? CL_MEM_COPY_HOST_PTR : 0), bytes,
                              const_cast<void*>(data), &error);
     check(error, "clCreateBuffer");
   }
-  ~Buffer() {
+  ~ClBuffer() {
     if (memory_ != nullptr) clReleaseMemObject(memory_);
   }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
+  ClBuffer(const ClBuffer&) = delete;
+  ClBuffer& operator=(const ClBuffer&) = delete;
   cl_mem get() const { return memory_; }
 
  private:
@@ -61,8 +61,9 @@ std::optional<PeerCall> matmul(const MatmulShape& s, Bytes a, Bytes b) {
   Queue* q = queue();
   if (q == nullptr || s.dtype != DType::f32) return std::nullopt;
   const size_t count = static_cast<size_t>(s.batch * s.m * s.n);
-  auto da = std::make_shared<Buffer>(*q, a->size(), a->data()), db = std::make_shared<Buffer>(*q, b->size(), b->data()),
-       dc = std::make_shared<Buffer>(*q, count * sizeof(float), nullptr);
+  auto da = std::make_shared<ClBuffer>(*q, a->size(), a->data()),
+       db = std::make_shared<ClBuffer>(*q, b->size(), b->data()),
+       dc = std::make_shared<ClBuffer>(*q, count * sizeof(float), nullptr);
   const auto size = [](int64_t n) { return static_cast<size_t>(n); };
   const auto call = [=] {
     const CLBlastTranspose ta = s.transpose_a ? CLBlastTransposeYes : CLBlastTransposeNo,

@@ -74,19 +74,19 @@ void check(int code, const char* what) {
     throw DeviceError(std::string("[bench] cublas: ") + what + " failed with code " + std::to_string(code));
 }
 
-class Buffer {
+class CudaBuffer {
  public:
-  Buffer(const Api& a, size_t bytes, const void* data) : api_(a) {
+  CudaBuffer(const Api& a, size_t bytes, const void* data) : api_(a) {
     check(api_.activate(api_.context), "cuCtxSetCurrent");
     check(api_.alloc(&memory_, bytes), "cuMemAlloc");
     if (data != nullptr) check(api_.upload(memory_, data, bytes), "cuMemcpyHtoD");
   }
-  ~Buffer() {
+  ~CudaBuffer() {
     api_.activate(api_.context);
     api_.free(memory_);
   }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
+  CudaBuffer(const CudaBuffer&) = delete;
+  CudaBuffer& operator=(const CudaBuffer&) = delete;
   Memory address() const { return memory_; }
   void* get() const { return reinterpret_cast<void*>(memory_); }
 
@@ -105,9 +105,9 @@ std::optional<PeerCall> matmul(const MatmulShape& s, Bytes a, Bytes b) {
                                             : -1;
   if (lib == nullptr || type < 0) return std::nullopt;
   const size_t count = static_cast<size_t>(s.batch * s.m * s.n);
-  auto da = std::make_shared<Buffer>(*lib, a->size(), a->data()),
-       db = std::make_shared<Buffer>(*lib, b->size(), b->data()),
-       dc = std::make_shared<Buffer>(*lib, count * size_of(s.dtype), nullptr);
+  auto da = std::make_shared<CudaBuffer>(*lib, a->size(), a->data()),
+       db = std::make_shared<CudaBuffer>(*lib, b->size(), b->data()),
+       dc = std::make_shared<CudaBuffer>(*lib, count * size_of(s.dtype), nullptr);
   const auto call = [=] {
     // Column-major: c^T = op(b)^T op(a)^T.
     const float one = 1, zero = 0;

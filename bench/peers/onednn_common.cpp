@@ -25,7 +25,7 @@ std::optional<dnnl::memory::data_type> data_type(DType dtype) {
   }
 }
 
-dnnl::memory memory_of(const dnnl::memory::desc& desc, const Bytes& bytes) {
+dnnl::memory memory_of(const Desc& desc, const Bytes& bytes) {
   return dnnl::memory(desc, engine(), const_cast<uint8_t*>(bytes->data()));
 }
 

@@ -8,13 +8,15 @@
 
 namespace heddle::bench::onednn {
 
+using Desc = dnnl::memory::desc;
+
 // One engine and stream for all.
 dnnl::engine& engine();
 dnnl::stream& stream();
 // nullopt for dtypes oneDNN lacks.
 std::optional<dnnl::memory::data_type> data_type(DType dtype);
 // oneDNN takes inputs as void*; it does not write them.
-dnnl::memory memory_of(const dnnl::memory::desc& desc, const Bytes& bytes);
+dnnl::memory memory_of(const Desc& desc, const Bytes& bytes);
 
 // A primitive with its arguments; keeps the host arrays alive. `out` is the argument that holds the result.
 struct Prepared {

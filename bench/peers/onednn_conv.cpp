@@ -7,7 +7,6 @@ namespace heddle::bench::onednn {
 namespace {
 
 using dnnl::memory;
-using Desc = memory::desc;
 
 constexpr auto f32 = memory::data_type::f32;
 

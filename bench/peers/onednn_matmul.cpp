@@ -4,8 +4,6 @@
 namespace heddle::bench::onednn {
 namespace {
 
-using Desc = dnnl::memory::desc;
-
 // (batch, rows, columns), stored transposed or not.
 Desc matrix(int64_t batch, int64_t rows, int64_t columns, bool transposed, dnnl::memory::data_type type) {
   const int64_t row = transposed ? 1 : columns, column = transposed ? rows : 1;

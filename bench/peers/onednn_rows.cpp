@@ -3,8 +3,6 @@
 
 namespace heddle::bench::onednn {
 
-using Desc = dnnl::memory::desc;
-
 std::optional<PeerCall> softmax(int64_t rows, int64_t columns, DType dtype, Bytes x) {
   const auto type = data_type(dtype);
   if (!type) return std::nullopt;

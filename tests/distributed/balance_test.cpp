@@ -14,6 +14,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/ir/dynamic_shapes.h"
+#include "tests/distributed/device_name.h"
 #include "tests/distributed/train_ranks.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
@@ -92,7 +93,7 @@ TEST(Balance, IsRefusedWithEqualShares) {
   refused("[train] --balance with --compress", [](Config& c) { c.training.compress = "bf16"; });
 }
 
-struct Told final : Callback {
+struct SharesAndLosses final : Callback {
   void on_shares(Trainer&, const Shares& examples) override { shares.push_back(examples); }
   void on_steps(Trainer&, std::span<const StepRecord> records) override {
     for (const StepRecord& record : records) losses.push_back(record.loss);
@@ -112,9 +113,9 @@ TEST_P(BalanceOnDevices, TrainingsKeepTheirLosses) {
   c.log.eval_every = 3;  // windows end there
   const std::vector<double> equal = train_ranks(c, on(2)).front().losses;
   c.training.balance = true;
-  std::shared_ptr<Told> told;
+  std::shared_ptr<SharesAndLosses> told;
   const RunsOfRanks how{.before = [&](Trainer& trainer, int rank) {
-    if (rank == 0 && !told) trainer.add(told = std::make_shared<Told>());
+    if (rank == 0 && !told) trainer.add(told = std::make_shared<SharesAndLosses>());
     const int64_t examples = trainer.replicas()->part_of(16).size;
     std::this_thread::sleep_for(std::chrono::milliseconds((rank == 1 ? 6 : 2) * examples));
   }};
@@ -126,10 +127,8 @@ TEST_P(BalanceOnDevices, TrainingsKeepTheirLosses) {
   expect_near(losses, equal, 1e-4);
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, BalanceOnDevices, testing::ValuesIn(heddle::test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, BalanceOnDevices, testing::ValuesIn(heddle::test::value_devices()),
+                         tests::device_name);
 
 }  // namespace
 }  // namespace heddle::train

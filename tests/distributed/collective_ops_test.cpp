@@ -21,14 +21,14 @@ using test::List;
 using test::Names;
 using test::stacked;
 
-struct Case {
+struct OpCase {
   std::string name;
   std::function<Tensor(const Tensor& x, const Names& axes)> op;
   std::function<Tensor(const List& group, int64_t place)> by_hand;
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<OpCase>& cases() {
+  static const std::vector<OpCase> all = {
       {"psum", [](const Tensor& x, const Names& a) { return psum(x, a); },
        [](const List& group, int64_t) { return test::total(group); }},
       {"pmean", [](const Tensor& x, const Names& a) { return pmean(x, a); },
@@ -102,7 +102,7 @@ TEST_P(CollectiveOps, ValuesAndDerivativesAreThoseByHand) {
     batch.push_back(drawn(Shape{2, 3, 4}, 30 + rank, DType::f64, reference));
   }
   const auto here = [&](const List& of_ranks) { return cast(stacked(of_ranks), dtype()).to(device()); };
-  for (const Case& c : cases()) {
+  for (const OpCase& c : cases()) {
     if (!exact() && c.name != "reduce_scatter" && c.name != "ppermute") continue;  // the others: shard_map_test.cpp
     SCOPED_TRACE(c.name);
     // Of all ranks together: what each gets, and a loss that is not linear.

@@ -17,10 +17,6 @@ namespace {
 
 constexpr size_t before = 6, behind = 6;  // updates, of a checkpoint
 
-std::unique_ptr<Task> wide_task(DeviceContext& device) {
-  return std::make_unique<LayersTask>(std::vector<int64_t>{5, 64, 64, 64, 3}, device);
-}
-
 Config thin(const std::string& factors) {
   Config c = small_config();
   c.training.steps = static_cast<int64_t>(before + behind);

@@ -14,6 +14,7 @@
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/train/replicas.h"
+#include "tests/distributed/device_name.h"
 #include "tests/distributed/layers_task.h"
 #include "tests/distributed/train_ranks.h"
 #include "tests/support/devices.h"
@@ -27,7 +28,7 @@ using Kinds = std::vector<std::unique_ptr<Compression>>;
 using Gradients = std::vector<Tensor>;
 
 // What the ranks' lists become, by the route, on the host.
-std::vector<Gradients> exchanged(Route route, const std::vector<Gradients>& lists) {
+std::vector<Gradients> routed(Route route, const std::vector<Gradients>& lists) {
   std::vector<Gradients> brought(lists.size());
   for (size_t l = 0; l < lists.front().size(); ++l) {
     for (size_t me = 0; me < lists.size(); ++me) {
@@ -52,7 +53,7 @@ std::vector<Gradients> sums_of(const Kinds& ranks, const std::vector<Gradients>&
   for (size_t round = 0; round < routes.size(); ++round) {
     std::vector<Gradients> lists;
     for (size_t r = 0; r < ranks.size(); ++r) lists.push_back(ranks[r]->send(round, given[r]));
-    given = exchanged(routes[round], lists);
+    given = routed(routes[round], lists);
   }
   std::vector<Gradients> sums;
   for (size_t r = 0; r < ranks.size(); ++r) sums.push_back(ranks[r]->sums(given[r]));
@@ -178,14 +179,8 @@ TEST_P(CompressionTest, WhatIsNotFiniteIsNotHidden) {
   }
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, CompressionTest, testing::ValuesIn(heddle::test::value_devices()), device_name);
-
-std::unique_ptr<Task> wide_task(DeviceContext& device) {
-  return std::make_unique<LayersTask>(std::vector<int64_t>{5, 64, 64, 64, 3}, device);
-}
+INSTANTIATE_TEST_SUITE_P(Devices, CompressionTest, testing::ValuesIn(heddle::test::value_devices()),
+                         tests::device_name);
 
 class CompressedTraining : public CompressionTest {};
 
@@ -212,7 +207,8 @@ TEST_P(CompressedTraining, LossesStayNearAndRanksAreTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, CompressedTraining, testing::ValuesIn(heddle::test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, CompressedTraining, testing::ValuesIn(heddle::test::value_devices()),
+                         tests::device_name);
 
 TEST(Compression, WhatDoesNotFitIsRefused) {
   Config c = small_config();

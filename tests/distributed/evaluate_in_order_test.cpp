@@ -16,6 +16,7 @@
 #include "heddle/core/device/storage.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/node.h"
+#include "tests/distributed/device_name.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -161,10 +162,7 @@ TEST_P(InOrder, AnErrorEndsACompiledCall) {
   tests::expect_error<ValueError>([&] { (void)outer(x); }, {"not within another compiled function"});
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, InOrder, testing::ValuesIn(test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, InOrder, testing::ValuesIn(test::value_devices()), tests::device_name);
 
 }  // namespace
 }  // namespace heddle

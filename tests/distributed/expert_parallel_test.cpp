@@ -29,9 +29,9 @@ using distributed::test::drawn;
 using distributed::test::List;
 using tests::expect_error;
 
-constexpr int64_t width = 3, hidden = 4;
+constexpr int64_t features = 3, hidden = 4;
 
-// Of these parameters: router (experts, width), up (experts, hidden, width), down (experts, width, hidden).
+// Of these parameters: router (experts, features), up (experts, hidden, features), down (experts, features, hidden).
 MixtureOfExperts mixture_of(const Tensor& router, const Tensor& up, const Tensor& down, double factor) {
   class Given : public MixtureOfExperts {
    public:
@@ -45,8 +45,8 @@ MixtureOfExperts mixture_of(const Tensor& router, const Tensor& up, const Tensor
 class ExpertParallel : public distributed::test::ValuesTest {
  protected:
   List parameters(int64_t experts) const {
-    return {numbers({experts, width}, 2) * 2, numbers({experts, hidden, width}, 3),
-            numbers({experts, width, hidden}, 4)};
+    return {numbers({experts, features}, 2) * 2, numbers({experts, hidden, features}, 3),
+            numbers({experts, features, hidden}, 4)};
   }
 };
 
@@ -72,7 +72,7 @@ TEST_P(ExpertParallel, IsTheWholeMixture) {
     SCOPED_TRACE(text);
     const Mesh mesh = Mesh::parse(text, 4);
     List in = parameters(8);
-    in.push_back(numbers({4, 5, width}, 1));
+    in.push_back(numbers({4, 5, features}, 1));
     const Spec rows{{tokens}}, experts{{"ep"}};
     const auto program = [tokens = tokens](const List& given) {
       const MixtureOfExperts whole = mixture_of(given[0], given[1], given[2], std::numeric_limits<double>::infinity());
@@ -93,7 +93,7 @@ TEST_P(ExpertParallel, IsTheWholeMixture) {
 TEST_P(ExpertParallel, DropsAsEachRankByItself) {
   const Mesh mesh({{"ep", 2}}, 2);
   List in = parameters(4);
-  in.push_back(numbers({12, width}, 1));
+  in.push_back(numbers({12, features}, 1));
   const auto program = [](const List& given) {
     ExpertParallelMixture mine(mixture_of(given[0], given[1], given[2], 0.7), "ep");
     const RoutingScope routing;
@@ -114,7 +114,7 @@ TEST_P(ExpertParallel, DropsAsEachRankByItself) {
 // over that rank's tokens.
 TEST_P(ExpertParallel, GivesGradientsByTheRankThatSentTheRows) {
   List in = parameters(8);
-  in.push_back(numbers({12, width}, 1));
+  in.push_back(numbers({12, features}, 1));
   const auto own_loss = [](MixtureOfExperts& mixture, const Tensor& rows) {
     const RoutingScope routing;
     const Tensor own = mean(square(mixture(rows) + rows));
@@ -152,7 +152,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, ExpertParallel, testing::ValuesIn(heddle::test
 TEST(ExpertParallelTraining, FollowsTheWholeMixture) {
   DeviceContext& d = heddle::device("reference:0");
   const auto of = [&](const Shape& shape, uint32_t seed) { return drawn(shape, seed, DType::f32, d); };
-  const List in = {of({8, width}, 2), of({8, hidden, width}, 3), of({8, width, hidden}, 4), of({16, width}, 1)};
+  const List in = {of({8, features}, 2), of({8, hidden, features}, 3), of({8, features, hidden}, 4),
+                   of({16, features}, 1)};
   const auto train = [](MixtureOfExperts& mixture, const Tensor& x, const auto& over_ranks) {
     AdamW adam(mixture.parameters(), 0.01);
     List losses;

@@ -26,7 +26,7 @@ namespace {
 
 using distributed::World;
 
-constexpr int64_t rows = 8, length = 8;
+constexpr int64_t sequences = 8, length = 8;
 
 struct Form {
   std::string mesh;
@@ -57,12 +57,12 @@ class GptInParts : public distributed::test::ValuesTest {
 
   std::vector<Tensor> batch(int64_t vocabulary) {
     std::vector<int32_t> tokens, targets;
-    for (int64_t i = 0; i < rows * length; ++i) {
+    for (int64_t i = 0; i < sequences * length; ++i) {
       tokens.push_back(static_cast<int32_t>((i * 7 + i / 5) % vocabulary));
       targets.push_back(static_cast<int32_t>((i * 5 + 3) % vocabulary));
     }
-    return {Tensor::from_vector(tokens, Shape{rows, length}, &device()),
-            Tensor::from_vector(targets, Shape{rows, length}, &device())};
+    return {Tensor::from_vector(tokens, Shape{sequences, length}, &device()),
+            Tensor::from_vector(targets, Shape{sequences, length}, &device())};
   }
 
   // By name, and the loss.
@@ -103,14 +103,14 @@ class GptInParts : public distributed::test::ValuesTest {
     const std::vector<Tensor> in = batch(form.vocabulary);
     const auto [expected, expected_loss] = whole(gpt, in);
     Config config;
-    config.training.batch = rows;
+    config.training.batch = sequences;
     config.training.pipeline = form.pipeline;
     config.training.microbatches = form.microbatches;
     config.training.sequence_parallel = form.sequence_parallel;
     distributed::test::all_ranks(form.ranks, [&](World& world) {
       Replicas replicas(world, form.mesh);
       PartedModel parted(gpt, config, replicas, device());
-      const data::BatchPart own = replicas.part_of(rows);
+      const data::BatchPart own = replicas.part_of(sequences);
       std::vector<Tensor> part;
       for (const Tensor& x : in) part.push_back(slice(x, 0, {.start = own.first, .stop = own.first + own.size}));
       Tensor loss;

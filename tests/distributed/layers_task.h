@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "tests/train/small_task.h"
@@ -41,5 +42,10 @@ class LayersTask final : public NetworkTask {
           }
         }) {}
 };
+
+// Layers of matrices that factors of low rank make smaller.
+inline std::unique_ptr<Task> wide_task(DeviceContext& device) {
+  return std::make_unique<LayersTask>(std::vector<int64_t>{5, 64, 64, 64, 3}, device);
+}
 
 }  // namespace heddle::train

@@ -15,6 +15,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/checkpoint.h"
 #include "heddle/core/graph/evaluate_in_order.h"
+#include "tests/distributed/device_name.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -23,7 +24,7 @@ namespace {
 
 using tests::expect_error;
 
-constexpr int64_t width = 9, rows = 5;
+constexpr int64_t side = 9, samples = 5;
 
 // Square matrices, a group each, whose values stand on the host.
 class Matrices final : public Lender {
@@ -31,20 +32,20 @@ class Matrices final : public Lender {
   Matrices(size_t count, DeviceContext& device, bool keeps = false) : device_(device), keeps_(keeps) {
     for (size_t g = 0; g < count; ++g) {
       std::vector<float> values;
-      for (int64_t i = 0; i < width * width; ++i)
+      for (int64_t i = 0; i < side * side; ++i)
         values.push_back(static_cast<float>((i * 7 + static_cast<int64_t>(g) * 5) % 19) / 19 - 0.4f);
       values_.push_back(values);
-      lent.emplace_back(zeros(Shape{width, width}, DType::f32, &device));
+      lent.emplace_back(zeros(Shape{side, side}, DType::f32, &device));
       lent.back().set_requires_grad();
-      NodePtr leaf = make_lent_leaf(device, Shape{width, width}, DType::f32, g);
+      NodePtr leaf = make_lent_leaf(device, Shape{side, side}, DType::f32, g);
       leaf->tracks = true;
       leaf->grad_target = lent.back().impl();
       lent.back().impl()->set_node(leaf);
-      whole.push_back(Tensor::from_vector(values, Shape{width, width}, &device).set_requires_grad());
+      whole.push_back(Tensor::from_vector(values, Shape{side, side}, &device).set_requires_grad());
     }
   }
 
-  uint64_t bytes_of(size_t) const override { return width * width * sizeof(float); }
+  uint64_t bytes_of(size_t) const override { return side * side * sizeof(float); }
   bool keeps() const override { return keeps_; }
   void fetch(size_t group) override {
     if (!out.contains(group) && under_way.insert(group).second) asked.push_back(group);
@@ -67,7 +68,7 @@ class Matrices final : public Lender {
   // Both the lent one, as from the next time that it is lent, and the whole one.
   void set(size_t group, float value) {
     values_[group].assign(values_[group].size(), value);
-    whole[group].assign(full(Shape{width, width}, value, DType::f32, &device_));
+    whole[group].assign(full(Shape{side, side}, value, DType::f32, &device_));
   }
 
   std::vector<Tensor> lent, whole;  // the same matrices
@@ -86,8 +87,8 @@ class LentSegmentsTest : public testing::TestWithParam<std::string> {
   DeviceContext& device() const { return heddle::device(GetParam()); }
   Tensor input() const {
     std::vector<float> values;
-    for (int64_t i = 0; i < rows * width; ++i) values.push_back(static_cast<float>(i % 11) / 11 - 0.5f);
-    return Tensor::from_vector(values, Shape{rows, width}, &device());
+    for (int64_t i = 0; i < samples * side; ++i) values.push_back(static_cast<float>(i % 11) / 11 - 0.5f);
+    return Tensor::from_vector(values, Shape{samples, side}, &device());
   }
 };
 
@@ -229,7 +230,7 @@ TEST_P(LentSegmentsTest, AssignsOnTheWay) {
   Matrices matrices(3, device());
   const NoGradScope no_grad;
   const auto run = [&](Matrix w) {
-    Tensor state = zeros(Shape{rows, width}, DType::f32, &device()) + 1.0;
+    Tensor state = zeros(Shape{samples, side}, DType::f32, &device()) + 1.0;
     Tensor y = matmul(input(), w[0]);
     const Tensor before = y + state;
     state.assign(state + y);
@@ -246,10 +247,8 @@ TEST_P(LentSegmentsTest, AssignsOnTheWay) {
   expect_same(run(matrices.lent), expected);
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, LentSegmentsTest, testing::ValuesIn(heddle::test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, LentSegmentsTest, testing::ValuesIn(heddle::test::value_devices()),
+                         tests::device_name);
 
 }  // namespace
 }  // namespace heddle

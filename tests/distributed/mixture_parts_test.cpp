@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/core/ir/dynamic_shapes.h"
+#include "tests/distributed/device_name.h"
 #include "tests/distributed/mesh_runs.h"
 #include "tests/support/devices.h"
 
@@ -90,10 +91,7 @@ TEST_P(MixtureInParts, LossesAreThoseOfAccumulation) {
   expect_near(run(parts, {}).front().losses, run(batches, {}).front().losses, 1e-5);
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& parameter) {
-  return parameter.param.substr(0, parameter.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, MixtureInParts, testing::ValuesIn(heddle::test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, MixtureInParts, testing::ValuesIn(heddle::test::value_devices()), tests::device_name);
 
 }  // namespace
 }  // namespace heddle::train

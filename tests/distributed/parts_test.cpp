@@ -12,6 +12,7 @@
 #include "heddle/train/batch_parts.h"
 #include "heddle/train/exact_squares.h"
 #include "heddle/train/part_sum.h"
+#include "tests/distributed/device_name.h"
 #include "tests/distributed/layers_task.h"
 #include "tests/distributed/train_ranks.h"
 #include "tests/support/devices.h"
@@ -232,10 +233,7 @@ TEST_P(PartsTraining, AResumedRunGivesTheSameBits) {
   expect_error<ValueError>([&] { (void)train_alone(other, GetParam(), how); }, {"4 parts", "8 parts"});
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, PartsTraining, testing::ValuesIn(heddle::test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, PartsTraining, testing::ValuesIn(heddle::test::value_devices()), tests::device_name);
 
 TEST(BatchParts, WhatDoesNotDivideIsRefused) {
   DeviceContext& where = device("reference:0");

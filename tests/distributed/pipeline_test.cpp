@@ -14,6 +14,7 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/node.h"
+#include "tests/distributed/device_name.h"
 #include "tests/distributed/rank_threads.h"
 #include "tests/distributed/ranks_by_hand.h"
 #include "tests/distributed/values_test.h"
@@ -186,10 +187,7 @@ TEST_P(PipelineTest, StagesKeepWhatBackwardPassesRead) {
   }
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, PipelineTest, testing::ValuesIn(heddle::test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, PipelineTest, testing::ValuesIn(heddle::test::value_devices()), tests::device_name);
 
 TEST(PipelineErrors, NameWhatDoesNotFit) {
   DeviceContext& reference = heddle::device("reference:0");

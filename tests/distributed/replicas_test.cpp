@@ -10,6 +10,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/registry.h"
+#include "tests/distributed/device_name.h"
 #include "tests/distributed/rank_threads.h"
 #include "tests/distributed/train_ranks.h"
 #include "tests/support/devices.h"
@@ -174,10 +175,7 @@ TEST_P(SharedTraining, DevicesOfSeveralKindsHoldTheSameWeights) {
   }
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, SharedTraining, testing::ValuesIn(heddle::test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, SharedTraining, testing::ValuesIn(heddle::test::value_devices()), tests::device_name);
 
 }  // namespace
 }  // namespace heddle::train

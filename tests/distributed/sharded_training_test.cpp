@@ -13,6 +13,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/train/replicas.h"
+#include "tests/distributed/device_name.h"
 #include "tests/distributed/layers_task.h"
 #include "tests/distributed/train_ranks.h"
 #include "tests/support/devices.h"
@@ -30,7 +31,7 @@ std::unique_ptr<Task> deep_task(DeviceContext& device) {
 }
 
 // Of several buckets.
-std::unique_ptr<Task> wide_task(DeviceContext& device) {
+std::unique_ptr<Task> bucketed_task(DeviceContext& device) {
   return std::make_unique<LayersTask>(std::vector<int64_t>{5, 256, 256, 256, 3}, device);
 }
 
@@ -98,7 +99,7 @@ TEST_P(ShardedTraining, RunsAreRepeatedBitForBit) {
 TEST_P(ShardedTraining, GatheredBucketsGiveTheLossesOfOneProcess) {
   Config c = small_config();
   c.training.steps = 6;
-  const RunsOfRanks how{.make = wide_task};
+  const RunsOfRanks how{.make = bucketed_task};
   const Ran alone = train_alone(c, GetParam(), how);
   const std::vector<Ran> ranks = train_ranks(sharded(c, "zero3"), on(2), how);
   expect_same(ranks);
@@ -134,7 +135,7 @@ TEST_P(ShardedTraining, PartsGiveTheSameBitsOnAnyNumberOfRanks) {
   Config c = sharded(small_config(), "zero3");
   c.training.steps = 4;
   c.training.parts = 4;
-  const RunsOfRanks how{.make = wide_task};
+  const RunsOfRanks how{.make = bucketed_task};
   const Ran alone = train_alone(c, GetParam(), how);
   for (const size_t count : {2u, 4u}) {
     const std::vector<Ran> ranks = train_ranks(c, on(count), how);
@@ -149,7 +150,7 @@ TEST_P(ShardedTraining, GroupsOfOwnersGiveTheBitsOfAll) {
   Config c = small_config();
   c.training.clip_norm = 0;
   c.training.steps = 4;
-  const RunsOfRanks how{.make = wide_task}, pairs{.mesh = "dp=2,fsdp=2", .make = wide_task};
+  const RunsOfRanks how{.make = bucketed_task}, pairs{.mesh = "dp=2,fsdp=2", .make = bucketed_task};
   for (const std::string stage : {"zero1", "zero2", "zero3"}) {
     const std::vector<Ran> ranks = train_ranks(sharded(c, stage), on(4), pairs),
                            all = train_ranks(sharded(c, stage), on(4), how);
@@ -233,7 +234,7 @@ TEST_P(ShardedTraining, AsManyBytesTravel) {
   const double gradients = 4.0 * (5 * 256 + 256 + 2 * (256 * 256 + 256) + 256 * 3 + 3);
   for (const auto& [stage, times] : {std::pair("zero1", 2), {"zero2", 2}, {"zero3", 3}}) {
     for (const size_t count : {2u, 4u}) {
-      const std::vector<Ran> ranks = train_ranks(sharded(c, stage), on(count), {.make = wide_task});
+      const std::vector<Ran> ranks = train_ranks(sharded(c, stage), on(count), {.make = bucketed_task});
       const auto n = static_cast<double>(count);
       for (const Ran& rank : ranks) {
         const double sent = static_cast<double>(rank.bytes) / 6 / ((n - 1) / n * gradients);
@@ -353,10 +354,8 @@ TEST(ShardedStep, WhatDoesNotExistIsRefused) {
     EXPECT_EQ(error, "[train] --histograms-every with --sharding: no rank has all gradients");
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, ShardedTraining, testing::ValuesIn(heddle::test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, ShardedTraining, testing::ValuesIn(heddle::test::value_devices()),
+                         tests::device_name);
 
 }  // namespace
 }  // namespace heddle::train

@@ -112,7 +112,7 @@ void csv(Bytes input) {
   data::csv_dataset(table, {.label = table.columns().front()});
 }
 
-void read_all(const std::string& path) {
+void read_records(const std::string& path) {
   const data::RecordFile file(path);
   data::Random random(0, 0, 0);
   for (int64_t i = 0; i < file.size(); ++i) file.get(i, random);
@@ -120,11 +120,6 @@ void read_all(const std::string& path) {
 
 uint32_t crc_of(std::string_view bytes) {
   return static_cast<uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
-template <class T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
 // The input as it is, and as the only record of a file whose checksums fit.
@@ -142,10 +137,10 @@ void records(Bytes input) {
   put(end, crc_of(end));
   file += index + end + "HDLREC01";
   try {
-    read_all(file_of(file));
+    read_records(file_of(file));
   } catch (const IoError&) {
   }
-  read_all(file_of(input));
+  read_records(file_of(input));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ void gguf(Bytes input) {
   }
 }
 
-void read_all(const std::string& file) {
+void read_archive(const std::string& file) {
   const TorchArchive archive = read_torch(FileBytes::of({file.begin(), file.end()}), "input");
   for (const auto& [name, tensor] : archive.tensors)
     require(tensor.bytes.size() == static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype),
@@ -95,10 +95,10 @@ void read_all(const std::string& file) {
 void torch(Bytes input) {
   const std::string file(text_of(input));
   try {
-    read_all(file);
+    read_archive(file);
   } catch (const IoError&) {
   }
-  read_all(test::torch_archive(file, std::string(64, '\1')));
+  read_archive(test::torch_archive(file, std::string(64, '\1')));
 }
 
 // A folder of PEFT: its configuration up to a NUL, its tensors behind it. What is read and written again is the same.

@@ -9,7 +9,7 @@ namespace {
 
 using namespace tests;
 
-std::string bytes_of(const std::vector<float>& values) {
+std::string bytes_of_floats(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
@@ -30,7 +30,7 @@ void onnx_tensor(Bytes input) {
 }
 
 std::vector<std::string> model_seeds() {
-  const Wire weight = tensor("w", f32, {2, 2}, bytes_of({1, 2, 3, 4}));
+  const Wire weight = tensor("w", f32, {2, 2}, bytes_of_floats({1, 2, 3, 4}));
   const std::string plain = model(graph({node("MatMul", {"x", "w"}, {"h"}), node("Relu", {"h"}, {"y"}, {}, "relu")},
                                         {port("x", f32, {-1, 2})}, {port("y", f32, {-1, 2})}, {weight}));
   const Wire branch = graph({node("Neg", {"x"}, {"n"})}, {}, {port("n", f32, {2})});
@@ -56,7 +56,7 @@ std::vector<std::string> model_seeds() {
 }
 
 std::vector<std::string> tensor_seeds() {
-  return {tensor("t", f32, {2, 2}, bytes_of({1, 2, 3, 4})).bytes(),
+  return {tensor("t", f32, {2, 2}, bytes_of_floats({1, 2, 3, 4})).bytes(),
           tensor("n", i64, {2}, std::vector<int64_t>{-1, 5}).bytes(),
           Wire().number(1, 3).number(2, 6).text(5, std::string("\x01\x02\x03", 3)).bytes()};
 }

@@ -18,11 +18,6 @@ namespace {
 using namespace std::string_literals;  // texts with NULs in them
 using data::Array;
 
-template <class T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
 std::string big_endian(uint32_t value) {
   return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
           static_cast<char>(value)};

@@ -58,5 +58,10 @@ nn::Llama adapted_model();
 // A file of that name in scratch_folder().
 std::string scratch(const char* name);
 void write_scratch(const std::string& path, const std::string& content);
+// Appends a number's bytes as they lie in memory.
+template <class T>
+void put(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
 
 }  // namespace heddle::fuzz

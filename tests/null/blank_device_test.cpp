@@ -16,7 +16,7 @@
 namespace heddle {
 namespace {
 
-DeviceContext null_context(uint64_t allocation = uint64_t{1} << 30) {
+DeviceContext limited_context(uint64_t allocation = uint64_t{1} << 30) {
   Caps caps = NullDevice::null_caps();
   caps.max_allocation_bytes = allocation;
   DeviceInfo info;
@@ -36,7 +36,7 @@ uint64_t peak_of(const char* text, DeviceContext& device) {
 
 TEST(BlankDevice, CountsWhatItsModelWouldHold) {
   for (const char* text : {"mlp:32", "gpt-checkpoint:2x32x4x32"}) {
-    DeviceContext real = null_context();
+    DeviceContext real = limited_context();
     const std::unique_ptr<DeviceContext> blank = blank_context(real);
     EXPECT_EQ(real.memory().live_bytes, 0u);
     const uint64_t predicted = peak_of(text, *blank);
@@ -46,7 +46,7 @@ TEST(BlankDevice, CountsWhatItsModelWouldHold) {
 }
 
 TEST(BlankDevice, HasZerosAndLimitsAndNoMemoryOfTheHost) {
-  DeviceContext real = null_context(4096);
+  DeviceContext real = limited_context(4096);
   const std::unique_ptr<DeviceContext> blank = blank_context(real);
   EXPECT_TRUE(is_blank(*blank));
   EXPECT_FALSE(is_blank(real));

@@ -5,18 +5,17 @@
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
-Tensor leaf(int64_t n) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 1.0f), Shape{n}, &null_device());
-}
+using test::leaf;
+using test::null_device;
 
 // Why a function runs at every call is in its stats; on stderr only with HEDDLE_DEBUG.
 TEST(Compile, SaysNothingUnasked) {
-  const Tensor x = leaf(12);
+  const Tensor x = leaf({12});
   const auto replayed = compile([](const Tensor& t) { return exp(t); });
   const auto looks = compile([](const Tensor& t) { return t * (t.to_bytes().empty() ? 1.0 : 2.0); });
   testing::internal::CaptureStderr();
@@ -33,7 +32,7 @@ TEST(Compile, SaysNothingUnasked) {
 // A detached number of the host is the number that its handle holds, at a replay too.
 TEST(Compile, ADetachedNumberOfTheHostIsKnown) {
   Tensor rate = Tensor::host_scalar(0.5f, &null_device());
-  const Tensor x = leaf(12);
+  const Tensor x = leaf({12});
   const auto f = compile([&](const Tensor& t) { return t * rate.detach(); });
   for (int i = 0; i < 4; ++i) {
     f(x).to_bytes();
@@ -46,7 +45,7 @@ TEST(Compile, ADetachedNumberOfTheHostIsKnown) {
 // A traced function is planned as a whole, however long: a deep model's step with its update is 25,000 operations. What
 // is held on the way and not at the end is no result.
 TEST(Compile, ALongFunctionIsOneRegion) {
-  const Tensor x = leaf(12);
+  const Tensor x = leaf({12});
   const auto f = compile([](const Tensor& t) {
     std::vector<Tensor> held;
     for (int i = 0; i < 25'000; ++i) held.push_back(t + t);

@@ -2,28 +2,22 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
 
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "tests/null/four_threads.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-Tensor leaf(int64_t n) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 1.0f), Shape{n}, &device("null:0"));
-}
-
-template <class Work>
-void four_threads(const Work& work) {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) threads.emplace_back([&work, t] { work(t); });
-  for (std::thread& thread : threads) thread.join();
-}
+using test::four_threads;
+using test::leaf;
+using test::null_device;
 
 TEST(CompileThreads, OneFunctionOneDevice) {
-  const Tensor w = leaf(64), x = leaf(64);
+  const Tensor w = leaf({64}), x = leaf({64});
   const auto f = compile([&](const Tensor& t) { return tanh(t * w) + dropout(t, 0.5); });
   four_threads([&](int) {
     for (int i = 0; i < 30; ++i) f(x).to_bytes();
@@ -33,10 +27,10 @@ TEST(CompileThreads, OneFunctionOneDevice) {
 }
 
 TEST(CompileThreads, OneFunctionEachAndPlainLoopsBeside) {
-  const Tensor shared = leaf(32);
+  const Tensor shared = leaf({32});
   std::atomic<uint64_t> replayed{0};
   four_threads([&](int t) {
-    Tensor own = leaf(32);
+    Tensor own = leaf({32});
     const auto f = compile([&] { own.assign(own * 2.0 + shared); });
     for (int i = 0; i < 30; ++i) {
       if (t == 0)
@@ -44,7 +38,7 @@ TEST(CompileThreads, OneFunctionEachAndPlainLoopsBeside) {
       else
         f();
       const Tensor passing = own;  // handles of what is watched come and go
-      if (i == 20) own = leaf(32);
+      if (i == 20) own = leaf({32});
     }
     replayed += f.stats().replayed;
   });
@@ -55,8 +49,8 @@ TEST(CompileThreads, AnExceptionInOneLeavesTheOthers) {
   const auto f = compile([](const Tensor& t) { return matmul(t, t); });
   std::atomic<int> thrown{0};
   four_threads([&](int t) {
-    const Tensor square = Tensor::from_vector(std::vector<float>(16, 1.0f), Shape{4, 4}, &device("null:0"));
-    const Tensor bad = Tensor::from_vector(std::vector<float>(6, 1.0f), Shape{2, 3}, &device("null:0"));
+    const Tensor square = Tensor::from_vector(std::vector<float>(16, 1.0f), Shape{4, 4}, &null_device());
+    const Tensor bad = Tensor::from_vector(std::vector<float>(6, 1.0f), Shape{2, 3}, &null_device());
     for (int i = 0; i < 10; ++i) {
       try {
         f(t == 3 && i % 2 == 0 ? bad : square);

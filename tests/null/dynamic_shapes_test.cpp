@@ -12,11 +12,12 @@
 #include "heddle/core/run/graph_cache.h"
 #include "heddle/data/buckets.h"
 #include "heddle/heddle.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
+using test::null_device;
 
 uint64_t compiled_by(int64_t rows, int64_t columns) {
   DeviceContext& device = null_device();

@@ -12,21 +12,15 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/run/joined_launch.h"
 #include "heddle/core/schedule/early_order.h"
+#include "tests/null/null_device.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
-
-Tensor leaf(const Shape& shape) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device());
-}
-
-std::vector<LoweredKernel> lower_pending(bool loop_lanes = true) {
-  const Caps& caps = null_device().caps();
-  return test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps).kernels;
-}
+using test::leaf;
+using test::lower_pending;
+using test::null_device;
 
 TEST(Horizontal, EqualTextsAreOneLaunch) {
   for (const bool loop_lanes : {true, false}) {

@@ -20,18 +20,19 @@
 #include "heddle/core/run/image_bytes.h"
 #include "heddle/core/run/launcher.h"
 #include "heddle/nn/nn.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null() { return device("null:0"); }
+using test::null_device;
 
 GraphImage image_of(const char* text) {
-  const bench::TrainingStep step = bench::make_training_step(text, null());
+  const bench::TrainingStep step = bench::make_training_step(text, null_device());
   step.record();
   eval_pending();
   const Tensor loss = step.record();
-  GraphImage image = CompiledGraph::compile(null(), capture(held_pending()), true, {})->image();
+  GraphImage image = CompiledGraph::compile(null_device(), capture(held_pending()), true, {})->image();
   eval_pending();
   return image;
 }
@@ -125,7 +126,7 @@ TEST(GraphImage, HoldsCompiledKernels) {
   const GraphImage plain = image_of("gpt-offload:2x16x2x32");
   for (const bool keep_sources : {true, false}) {
     GraphImage image = plain;
-    add_binaries(image, null().caps(), keep_sources);
+    add_binaries(image, null_device().caps(), keep_sources);
     EXPECT_EQ(image_fault(image), "");
     const std::vector<uint8_t> bytes = image_bytes(image);
     GraphImage read = image_from_bytes(bytes);
@@ -135,19 +136,19 @@ TEST(GraphImage, HoldsCompiledKernels) {
       EXPECT_TRUE(read.kernels[k].is_compiled());
       EXPECT_EQ(read.kernels[k].source.has_value(), keep_sources);
       EXPECT_TRUE(read.kernels[k].signature() == plain.kernels[k].signature());
-      const KernelBinary again = compile_kernel(*plain.kernels[k].source, null().caps());
+      const KernelBinary again = compile_kernel(*plain.kernels[k].source, null_device().caps());
       EXPECT_EQ(read.kernels[k].binary.bytes, again.bytes);
       EXPECT_EQ(read.kernels[k].binary.hash(), again.hash());
     }
-    const uint64_t before = null().counters().kernels_compiled;
-    const Launcher launcher(null(), std::move(read));
-    EXPECT_EQ(null().counters().kernels_compiled, before);
+    const uint64_t before = null_device().counters().kernels_compiled;
+    const Launcher launcher(null_device(), std::move(read));
+    EXPECT_EQ(null_device().counters().kernels_compiled, before);
   }
 }
 
 TEST(GraphImage, FaultsOfCompiledKernelsAreNamed) {
   GraphImage good = image_of("mlp:32");
-  add_binaries(good, null().caps(), true);
+  add_binaries(good, null_device().caps(), true);
   const auto refused = [&](const auto& change) {
     GraphImage bad = good;
     change(bad.kernels[0]);
@@ -174,17 +175,17 @@ TEST(GraphImage, FaultsOfCompiledKernelsAreNamed) {
   EXPECT_EQ(image_fault(mixed), "the text of a kernel is that of another");
   // Well formed, but of another backend.
   good.kernels[0].binary.kind = Kind::cuda;
-  EXPECT_THROW(Launcher(null(), good), DeviceError);
+  EXPECT_THROW(Launcher(null_device(), good), DeviceError);
 }
 
 TEST(GraphImage, AnotherDeviceAndOtherInputsAreRefused) {
   GraphImage image = image_of("mlp:32");
   image.driver_hash ^= 1;
-  EXPECT_THROW(Launcher(null(), image), DeviceError);
+  EXPECT_THROW(Launcher(null_device(), image), DeviceError);
   image.driver_hash ^= 1;
-  const Launcher launcher(null(), image);
+  const Launcher launcher(null_device(), image);
   EXPECT_NE(launcher.complaint({}).find("inputs"), std::string::npos);
-  const std::vector<StoragePtr> storages(image.input_bytes.size(), null().allocate(0));
+  const std::vector<StoragePtr> storages(image.input_bytes.size(), null_device().allocate(0));
   const std::vector<uint64_t> bases(storages.size(), 0);
   const std::vector<HostValue> values(static_cast<size_t>(image.host_values));
   EXPECT_NE(launcher.complaint({storages, bases, values}).find("bytes"), std::string::npos);

@@ -10,24 +10,15 @@
 #include "heddle/core/lower/emit_text.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/tiles/tuning.h"
+#include "tests/null/null_device.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
-
-Tensor leaf(const Shape& shape, DType dtype = DType::f32) {
-  const std::vector<float> ones(static_cast<size_t>(shape.numel()), 1.0f);
-  const Tensor x = Tensor::from_vector(ones, shape, &null_device());
-  if (dtype == DType::f32) return x;
-  return Tensor::from_bytes(x.to(dtype).to_bytes().data(), ones.size(), dtype, shape, &null_device());
-}
-
-std::vector<LoweredKernel> lower_pending(bool loop_lanes) {
-  const Caps& caps = null_device().caps();
-  return test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps).kernels;
-}
+using test::leaf;
+using test::lower_pending;
+using test::null_device;
 
 std::smatch found(const std::string& text, const char* pattern) {
   std::smatch match;

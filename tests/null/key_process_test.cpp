@@ -23,15 +23,13 @@
 #include "heddle/core/simplify/passes.h"
 #include "heddle/core/tiles/tuning.h"
 #include "heddle/heddle.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
-
-Tensor leaf(const Shape& shape) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device());
-}
+using test::leaf;
+using test::null_device;
 
 // Of what is pending: its structure, and everything else that its plan is found by.
 std::string pending_key() {

@@ -13,15 +13,13 @@
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/record/capture.h"
 #include "heddle/heddle.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
-
-Tensor leaf(const Shape& shape) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device());
-}
+using test::leaf;
+using test::null_device;
 
 // What is recorded on (rows, columns).
 using Recorded = std::function<std::vector<Tensor>(int64_t rows, int64_t columns)>;

@@ -16,11 +16,12 @@
 #include "heddle/core/record/import_graph.h"
 #include "heddle/core/run/planner.h"
 #include "heddle/heddle.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
+using test::null_device;
 
 // The report of the second step, under a budget.
 class Step {

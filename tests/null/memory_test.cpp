@@ -8,16 +8,16 @@
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/schedule/kernel_order.h"
 #include "heddle/heddle.h"
+#include "tests/null/null_device.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
+using test::leaf;
+using test::null_device;
+using test::null_plan;
 
-Tensor leaf(const Shape& shape) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device());
-}
 Tensor labels(int64_t count) {
   return Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(count), 1), {count}, &null_device());
 }
@@ -32,8 +32,6 @@ uint64_t all_bytes(const Graph& graph) {
   return sum;
 }
 
-Plan plan_pending() { return test::planned_pending(null_device().caps()); }
-
 // The second step: the first has made the optimizer's state.
 template <class Loss>
 Plan plan_training(nn::Module& model, const Loss& loss) {
@@ -44,7 +42,7 @@ Plan plan_training(nn::Module& model, const Loss& loss) {
     backward(value);
     optimizer.update();
     optimizer.zero_grad();
-    if (step == 1) planned = plan_pending();
+    if (step == 1) planned = null_plan();
     eval_pending();
   }
   return planned;
@@ -71,7 +69,7 @@ size_t forward_groups() {
   const NoGradScope no_grad;
   nn::Gpt model(small_gpt(false), {.device = null_device()});
   const Tensor logits = model(reshape(labels(4 * 64), {4, 64}));
-  return plan_pending().scheduled.groups.size();
+  return null_plan().scheduled.groups.size();
 }
 
 void expect_small_arena(const Plan& p, const char* what) {

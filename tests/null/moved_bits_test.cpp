@@ -6,20 +6,19 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/dialect/printer.h"
 #include "heddle/core/functions/functions.h"
+#include "tests/null/null_device.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
 namespace {
 
-Tensor leaf(const Shape& shape, DType dtype) {
-  const std::vector<uint8_t> bytes(static_cast<size_t>(shape.numel()) * size_of(dtype));
-  return Tensor::from_bytes(bytes.data(), static_cast<size_t>(shape.numel()), dtype, shape, &device("null:0"));
-}
+using test::leaf;
+using test::null_device;
 
 // Texts of the kernels that compute `program`, of every target and both forms of lanes.
 std::vector<std::string> texts(const std::function<Tensor()>& program) {
   std::vector<std::string> all;
-  const Caps& caps = device("null:0").caps();
+  const Caps& caps = null_device().caps();
   for (const bool loop_lanes : {false, true}) {
     const Tensor result = program();
     for (const LoweredKernel& kernel : test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps).kernels) {

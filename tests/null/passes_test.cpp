@@ -18,16 +18,15 @@
 #include "heddle/core/simplify/simplifier.h"
 #include "heddle/core/simplify/verify.h"
 #include "heddle/heddle.h"
+#include "tests/null/null_device.h"
 #include "tests/support/random_graph.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
-Tensor leaf(const Shape& shape, DType dtype = DType::f32) {
-  return cast(Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device()),
-              dtype);
-}
+using test::leaf;
+using test::null_device;
+
 Graph recorded() { return import_graph(capture(held_pending())); }
 // The pending graph with that pass alone, and what is dead dropped.
 Graph with_only(Pass pass) { return simplify(recorded(), PassSet::required().with(pass).with(Pass::dead)); }

@@ -10,6 +10,7 @@
 #include "heddle/heddle.h"
 #include "heddle/nn/conv.h"
 #include "heddle/nn/norm.h"
+#include "tests/null/null_device.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
@@ -17,11 +18,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-DeviceContext& null_device() { return device("null:0"); }
-Tensor leaf(const Shape& shape, DType dtype = DType::f32) {
-  const std::vector<uint8_t> zeros(static_cast<size_t>(shape.numel()) * size_of(dtype), 0);
-  return Tensor::from_bytes(zeros.data(), static_cast<size_t>(shape.numel()), dtype, shape, &null_device());
-}
+using test::leaf;
+using test::null_device;
 
 // The step that computes all that is held: kernel texts in order, and what they need.
 struct Planned {

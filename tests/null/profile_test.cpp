@@ -11,15 +11,13 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/host_span.h"
 #include "heddle/heddle.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
-
-Tensor leaf(const Shape& shape, float value = 0.5f) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), value), shape, &null_device());
-}
+using test::leaf;
+using test::null_device;
 
 // Bytes read and written, and operations, of everything that `work` computes.
 struct Sums {

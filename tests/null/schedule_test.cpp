@@ -12,18 +12,16 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/lower/lower.h"
 #include "heddle/core/op/primitives.h"
+#include "tests/null/null_device.h"
 #include "tests/support/planned.h"
 #include "tests/support/random_graph.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
-
-Plan plan_pending(bool fuse = true, bool loop_lanes = false) {
-  const Caps& caps = null_device().caps();
-  return test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps, fuse);
-}
+using test::leaf;
+using test::null_device;
+using test::null_plan;
 
 bool overlaps(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -106,7 +104,7 @@ TEST(ScheduleProperties, RandomProgramsAreSound) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     const test::RandomProgram program = test::random_program(null_device(), seed, 10 + static_cast<int>(seed % 40));
     for (const bool fuse : {true, false}) {
-      const Plan c = plan_pending(fuse, seed % 2 == 0);
+      const Plan c = null_plan(fuse, seed % 2 == 0);
       SCOPED_TRACE("seed " + std::to_string(seed));
       expect_sound_order(c);
       expect_sound_plan(c.memory, null_device().caps());
@@ -141,11 +139,7 @@ TEST(ArenaPlan, DisjointLivesShareBytes) {
 
 // ---- fusions people count on
 
-size_t kernels_of_pending() { return plan_pending().kernels.size(); }
-
-Tensor leaf(const Shape& shape) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device());
-}
+size_t kernels_of_pending() { return null_plan().kernels.size(); }
 
 TEST(Fusion, ElementwiseChainIsOneKernel) {
   const Tensor x = leaf({5, 7}), b = leaf({7});
@@ -183,7 +177,7 @@ TEST(Fusion, SoftmaxAndLayerNormAreOneKernel) {
   {
     const Tensor centred = x - mean(x, {-1}, true);
     const Tensor y = centred * rsqrt(mean(square(centred), {-1}, true) + 1e-5) * leaf({9}) + leaf({9});
-    EXPECT_EQ(plan_pending().kernels.size(), 1u);
+    EXPECT_EQ(null_plan().kernels.size(), 1u);
   }
 }
 
@@ -243,7 +237,7 @@ TEST(Fusion, ScansByDoublingStayShort) {
 TEST(Fusion, UnfusedIsOneKernelAVertex) {
   const Tensor x = leaf({5, 7});
   const Tensor y = tanh(relu(x) * 2.0);
-  EXPECT_EQ(plan_pending(false).kernels.size(), 3u);
+  EXPECT_EQ(null_plan(false).kernels.size(), 3u);
 }
 
 // ---- cheap values are computed again
@@ -292,7 +286,7 @@ TEST(CheapValues, WhatIsOverwrittenIsNotReadInstead) {
   };
   const auto both = make();
   p.assign(p + 1.0);
-  const Plan c = plan_pending();
+  const Plan c = null_plan();
   expect_sound_order(c);
   EXPECT_GE(c.memory.arena.total(), 64u * 48 * 4);
 }
@@ -302,7 +296,7 @@ TEST(CheapValues, WhatIsOverwrittenIsNotReadInstead) {
 TEST(Assign, UpdateIsWrittenInPlaceBySameKernel) {
   Tensor p = leaf({33});
   p.assign(p - leaf({33}) * 0.1);
-  const Plan c = plan_pending();
+  const Plan c = null_plan();
   ASSERT_EQ(c.kernels.size(), 1u);
   EXPECT_EQ(c.scheduled.outputs[0].assign_slot >= 0, true);
   EXPECT_FALSE(c.scheduled.outputs[0].copy_back);
@@ -313,7 +307,7 @@ TEST(Assign, SwapGoesThroughCopies) {
   const Tensor old = p + 0.5;
   p.assign(q * 2.0);
   q.assign(old);
-  const Plan c = plan_pending();
+  const Plan c = null_plan();
   expect_sound_order(c);
   bool copied = false;
   for (const OutputPlan& output : c.scheduled.outputs) copied = copied || output.copy_back;
@@ -325,7 +319,7 @@ TEST(Assign, ReadersOfTheOldValueRunFirst) {
   const Tensor x = leaf({8, 12});
   const Tensor y = matmul(x, w);  // reads the old w
   w.assign(w * 0.5 + 1.0);
-  const Plan c = plan_pending();
+  const Plan c = null_plan();
   ASSERT_EQ(c.kernels.size(), 2u);
   EXPECT_EQ(c.scheduled.groups[0].kind, GroupKind::matmul);
 }

@@ -17,13 +17,15 @@
 #include "heddle/core/run/compiled_graph.h"
 #include "heddle/core/run/planner.h"
 #include "heddle/nn/nn.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null() { return device("null:0"); }
+using test::null_device;
+
 Tensor given(const Shape& shape) {
-  Tensor x = Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null());
+  Tensor x = Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device());
   return x;
 }
 std::string line(unsigned number) { return "source_lines_test.cpp:" + std::to_string(number); }
@@ -32,7 +34,7 @@ std::string line(unsigned number) { return "source_lines_test.cpp:" + std::to_st
 std::vector<std::vector<std::string>> pending_lines() {
   const std::vector<NodePtr> roots = held_pending();
   const Capture captured = capture(roots);
-  const Plan plan = make_plan(prepare(import_graph(captured), null().caps()), null().caps());
+  const Plan plan = make_plan(prepare(import_graph(captured), null_device().caps()), null_device().caps());
   std::vector<std::vector<std::string>> all;
   for (const std::vector<SourceLine>& lines : kernel_lines(plan.scheduled, plan.kernels, captured)) {
     all.emplace_back();
@@ -65,10 +67,11 @@ TEST(Places, KernelsThatPassesMakeForThemselvesNameWhomTheyServe) {
 }
 
 TEST(Places, EveryKernelOfATrainingStepHasOne) {
-  nn::Sequential model(nn::Linear(16, 8, {.device = null()}), nn::ReLU(), nn::Linear(8, 4, {.device = null()}));
+  nn::Sequential model(nn::Linear(16, 8, {.device = null_device()}), nn::ReLU(),
+                       nn::Linear(8, 4, {.device = null_device()}));
   nn::Adam adam(model.parameters());
   const Tensor x = given({5, 16});
-  const Tensor target = zeros({5}, DType::i64, &null());
+  const Tensor target = zeros({5}, DType::i64, &null_device());
   const auto step = [&] {
     const Tensor y = model(x);
     const unsigned forward = __LINE__ - 1;
@@ -95,10 +98,10 @@ TEST(Places, EveryKernelOfATrainingStepHasOne) {
 
 TEST(Places, TheSameStructureFromAnotherLineIsTheSameStep) {
   const Tensor x = given({33});
-  const auto before = null().counters();
+  const auto before = null_device().counters();
   { eval({tanh(x) * 1.625}); }
   { eval({tanh(x) * 1.625}); }
-  const auto after = null().counters();
+  const auto after = null_device().counters();
   EXPECT_EQ(after.steps_compiled - before.steps_compiled, 1u);
   EXPECT_EQ(after.step_hits - before.step_hits, 1u);
 }

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
 
 #include "heddle/core/compile/compile.h"
 #include "heddle/core/device/context.h"
@@ -10,24 +9,18 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/ir/dynamic_shapes.h"
 #include "heddle/core/run/graph_cache.h"
+#include "tests/null/four_threads.h"
+#include "tests/null/null_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& null_device() { return device("null:0"); }
-Tensor leaf(int64_t n) {
-  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 1.0f), Shape{n}, &null_device());
-}
-
-template <class Work>
-void four_threads(const Work& work) {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) threads.emplace_back([&work, t] { work(t); });
-  for (std::thread& thread : threads) thread.join();
-}
+using test::four_threads;
+using test::leaf;
+using test::null_device;
 
 TEST(StepCacheThreads, TheSameStepIsPlannedOnce) {
-  const Tensor x = leaf(1013), w = leaf(1013);
+  const Tensor x = leaf({1013}), w = leaf({1013});
   const auto before = null_device().counters();
   four_threads([&](int) {
     for (int i = 0; i < 40; ++i) (sigmoid(x * w) - tanh(w)).to_bytes();
@@ -42,7 +35,7 @@ TEST(StepCacheThreads, DifferentStepsOfOneFamilyAndOfMany) {
   std::atomic<uint64_t> run{0};
   four_threads([&](int t) {
     for (int i = 0; i < 40; ++i) {
-      const Tensor x = leaf(3 + (i * 4 + t) % 29);  // sizes that vary: families are noted by all
+      const Tensor x = leaf({3 + (i * 4 + t) % 29});  // sizes that vary: families are noted by all
       Tensor y = exp(x) + x;
       for (int k = 0; k < i % 5; ++k) y = y * x;
       eval({y, sum(y)});
@@ -54,7 +47,7 @@ TEST(StepCacheThreads, DifferentStepsOfOneFamilyAndOfMany) {
 }
 
 TEST(StepCacheThreads, ClearedAndSwitchedInBetween) {
-  const Tensor x = leaf(257);
+  const Tensor x = leaf({257});
   const auto f = compile([&](const Tensor& t) { return tanh(t * x) + 1.0; });
   std::atomic<int> done{0};
   const DynamicShapes before = dynamic_shapes();
@@ -66,7 +59,7 @@ TEST(StepCacheThreads, ClearedAndSwitchedInBetween) {
       }
       if (t == 1 && i % 8 == 0) set_dynamic_shapes(i % 16 == 0 ? DynamicShapes::always : DynamicShapes::automatic);
       if (t < 2)
-        sum(exp(leaf(100 + i % 7)) * 0.5).to_bytes();
+        sum(exp(leaf({100 + i % 7})) * 0.5).to_bytes();
       else
         f(x).to_bytes();
       ++done;
@@ -77,7 +70,7 @@ TEST(StepCacheThreads, ClearedAndSwitchedInBetween) {
 }
 
 TEST(StepCacheThreads, GrowingArenasBesideReplays) {
-  const Tensor x = leaf(4096);
+  const Tensor x = leaf({4096});
   const auto f = compile([&](const Tensor& t) { return sum(softmax(reshape(t, {64, 64}), -1), {0}); });
   four_threads([&](int t) {
     for (int i = 1; i <= 24; ++i) {
@@ -85,7 +78,7 @@ TEST(StepCacheThreads, GrowingArenasBesideReplays) {
         f(x).to_bytes();
         continue;
       }
-      const Tensor a = leaf(64 * i), square = reshape(a, {8 * i, 8});
+      const Tensor a = leaf({64 * i}), square = reshape(a, {8 * i, 8});
       matmul(matmul(square, transpose(square, 0, 1)), square).to_bytes();  // temporaries that grow
     }
   });

@@ -13,6 +13,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/onnx/op_page.h"
 #include "heddle/onnx/parse.h"
+#include "tests/onnx/parsed.h"
 #include "tests/onnx/wire.h"
 #include "tests/support/expect_error.h"
 
@@ -20,11 +21,9 @@ namespace heddle::tests {
 namespace {
 
 using onnx::Model;
-using onnx::parse_model;
+using ports::x;
+using ports::y;
 
-const Wire x = port("x", f32, {2}), y = port("y", f32, {2});
-
-onnx::ModelFile parsed(const std::string& bytes) { return parse_model(bytes, "net.onnx", {"."}); }
 Model made(const std::string& bytes, onnx::LoadOptions options = {}) {
   return Model(parsed(bytes), std::move(options));
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "heddle/core/base/error.h"
+#include "tests/onnx/parsed.h"
 #include "tests/onnx/wire.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
@@ -17,13 +18,12 @@ namespace {
 
 using onnx::ModelFile;
 using onnx::parse_model;
+using ports::x;
+using ports::y;
 
-ModelFile parsed(const std::string& bytes) { return parse_model(bytes, "net.onnx", {"."}); }
 void refused(const std::string& bytes, std::initializer_list<const char*> pieces) {
   expect_error<IoError>([&] { parsed(bytes); }, pieces);
 }
-
-const Wire x = port("x", f32, {2}), y = port("y", f32, {2});
 
 TEST(OnnxParse, ReadsNodesTensorsAndPorts) {
   const Wire weight = tensor("w", i64, {2}, std::vector<int64_t>{-3, 1});

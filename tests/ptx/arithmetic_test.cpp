@@ -8,28 +8,28 @@
 namespace heddle::ptx {
 namespace {
 
-constexpr size_t n = 999;  // no multiple of a warp
+constexpr size_t elements = 999;  // no multiple of a warp
 
 template <class T, class Oracle>
 void check2(const std::string& opcode, const Oracle& oracle, uint64_t seed = 1) {
-  const auto a = numbers<T>(n, seed), b = numbers<T>(n, seed + 100);
+  const auto a = numbers<T>(elements, seed), b = numbers<T>(elements, seed + 100);
   using D = decltype(oracle(T{}, T{}));
   const auto d = compute<D>(opcode + " %d, %a, %b;", a, b);
-  for (size_t i = 0; i < n; ++i)
+  for (size_t i = 0; i < elements; ++i)
     EXPECT_TRUE(same_value(d[i], oracle(a[i], b[i]))) << opcode << " " << +a[i] << " " << +b[i];
 }
 template <class T, class Oracle>
 void check1(const std::string& opcode, const Oracle& oracle) {
-  const auto a = numbers<T>(n, 5);
+  const auto a = numbers<T>(elements, 5);
   using D = decltype(oracle(T{}));
   const auto d = compute<D>(opcode + " %d, %a;", a);
-  for (size_t i = 0; i < n; ++i) EXPECT_TRUE(same_value(d[i], oracle(a[i]))) << opcode << " " << +a[i];
+  for (size_t i = 0; i < elements; ++i) EXPECT_TRUE(same_value(d[i], oracle(a[i]))) << opcode << " " << +a[i];
 }
 template <class T, class Oracle>
 void check3(const std::string& opcode, const Oracle& oracle) {
-  const auto a = numbers<T>(n, 7), b = numbers<T>(n, 8), c = numbers<T>(n, 9);
+  const auto a = numbers<T>(elements, 7), b = numbers<T>(elements, 8), c = numbers<T>(elements, 9);
   const auto d = compute<T>(opcode + " %d, %a, %b, %c;", a, b, c);
-  for (size_t i = 0; i < n; ++i)
+  for (size_t i = 0; i < elements; ++i)
     EXPECT_TRUE(same_value(d[i], static_cast<T>(oracle(a[i], b[i], c[i]))))
         << opcode << " " << +a[i] << " " << +b[i] << " " << +c[i];
 }
@@ -60,10 +60,10 @@ uint64_t upper_half(uint64_t a, uint64_t b) {
 TEST(PtxIntegers, UpperHalvesOf64Bits) { check2<uint64_t>("mul.hi.u64", upper_half); }
 
 TEST(PtxIntegers, WideMultiplyAdd) {
-  const auto a = numbers<int32_t>(n, 1), b = numbers<int32_t>(n, 2);
-  const auto c = numbers<int64_t>(n, 3);
+  const auto a = numbers<int32_t>(elements, 1), b = numbers<int32_t>(elements, 2);
+  const auto c = numbers<int64_t>(elements, 3);
   const auto d = compute<int64_t>("mad.wide.s32 %d, %a, %b, %c;", a, b, c);
-  for (size_t i = 0; i < n; ++i)
+  for (size_t i = 0; i < elements; ++i)
     EXPECT_EQ(d[i], static_cast<int64_t>(static_cast<uint64_t>(int64_t{a[i]} * b[i]) + static_cast<uint64_t>(c[i])));
 }
 
@@ -116,15 +116,15 @@ TEST(PtxIntegers, Bits) {
 
 // Amounts up to the width and far above it.
 TEST(PtxIntegers, ShiftsClamp) {
-  auto by = numbers<uint32_t>(n, 3);
-  for (size_t i = 0; i < n; i += 2) by[i] %= 70;
-  const auto a = numbers<uint32_t>(n, 4);
+  auto by = numbers<uint32_t>(elements, 3);
+  for (size_t i = 0; i < elements; i += 2) by[i] %= 70;
+  const auto a = numbers<uint32_t>(elements, 4);
   const auto left = compute<uint32_t>("shl.b32 %d, %a, %b;", a, by),
              right = compute<uint32_t>("shr.u32 %d, %a, %b;", a, by),
              sign = compute<uint32_t>("shr.s32 %d, %a, %b;", a, by);
-  const auto wide = numbers<int64_t>(n, 5);
+  const auto wide = numbers<int64_t>(elements, 5);
   const auto wide_sign = compute<int64_t>("shr.s64 %d, %a, %b;", wide, by);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < elements; ++i) {
     const uint32_t s = by[i];
     EXPECT_EQ(left[i], s > 31 ? 0u : static_cast<uint32_t>(uint64_t{a[i]} << s));
     EXPECT_EQ(right[i], s > 31 ? 0u : a[i] >> s);
@@ -136,12 +136,12 @@ TEST(PtxIntegers, ShiftsClamp) {
 }
 
 TEST(PtxIntegers, FunnelShifts) {
-  const auto a = numbers<uint32_t>(n, 6), b = numbers<uint32_t>(n, 7);
-  auto by = numbers<uint32_t>(n, 8);
-  for (size_t i = 0; i < n; i += 2) by[i] %= 40;
+  const auto a = numbers<uint32_t>(elements, 6), b = numbers<uint32_t>(elements, 7);
+  auto by = numbers<uint32_t>(elements, 8);
+  for (size_t i = 0; i < elements; i += 2) by[i] %= 40;
   const auto wrap = compute<uint32_t>("shf.l.wrap.b32 %d, %a, %b, %c;", a, b, by),
              clamp = compute<uint32_t>("shf.r.clamp.b32 %d, %a, %b, %c;", a, b, by);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < elements; ++i) {
     const uint32_t w = by[i] % 32, c = std::min(by[i], 32u);
     EXPECT_EQ(wrap[i], w == 0 ? b[i] : b[i] << w | a[i] >> (32 - w));
     EXPECT_EQ(clamp[i], c == 0 ? a[i] : c == 32 ? b[i] : b[i] << (32 - c) | a[i] >> c);
@@ -150,15 +150,15 @@ TEST(PtxIntegers, FunnelShifts) {
 
 // A bit at a time, as the manual's text has it.
 TEST(PtxIntegers, Fields) {
-  const auto a = numbers<uint32_t>(n, 6), b = numbers<uint32_t>(n, 7);
-  auto at = numbers<uint32_t>(n, 8);
+  const auto a = numbers<uint32_t>(elements, 6), b = numbers<uint32_t>(elements, 7);
+  auto at = numbers<uint32_t>(elements, 8);
   for (uint32_t& x : at) x %= 45;
   for (const uint32_t length : {0u, 1u, 7u, 31u, 32u, 40u}) {
     const std::string l = std::to_string(length);
     const auto u = compute<uint32_t>("bfe.u32 %d, %a, %c, " + l + ";", a, b, at),
                s = compute<uint32_t>("bfe.s32 %d, %a, %c, " + l + ";", a, b, at),
                in = compute<uint32_t>("bfi.b32 %d, %a, %b, %c, " + l + ";", a, b, at);
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < elements; ++i) {
       uint32_t want_u = 0, want_s = 0, want_in = b[i];
       const uint32_t sign = length == 0 ? 0 : a[i] >> std::min(at[i] + length - 1, 31u) & 1;
       for (uint32_t k = 0; k < 32; ++k) {
@@ -186,9 +186,9 @@ TEST(PtxIntegers, BytesAndTables) {
     std::memcpy(&a, r, 4);
     return a;
   });
-  const auto a = numbers<uint32_t>(n, 1), b = numbers<uint32_t>(n, 2), c = numbers<uint32_t>(n, 3);
+  const auto a = numbers<uint32_t>(elements, 1), b = numbers<uint32_t>(elements, 2), c = numbers<uint32_t>(elements, 3);
   const auto majority = compute<uint32_t>("lop3.b32 %d, %a, %b, %c, 0xE8;", a, b, c);
-  for (size_t i = 0; i < n; ++i) EXPECT_EQ(majority[i], (a[i] & b[i]) | (a[i] & c[i]) | (b[i] & c[i]));
+  for (size_t i = 0; i < elements; ++i) EXPECT_EQ(majority[i], (a[i] & b[i]) | (a[i] & c[i]) | (b[i] & c[i]));
   check3<uint32_t>("dp4a.s32.u32", [](uint32_t x, uint32_t y, uint32_t z) {
     int64_t sum = static_cast<int32_t>(z);
     for (int i = 0; i < 32; i += 8) sum += int64_t{static_cast<int8_t>(x >> i)} * static_cast<uint8_t>(y >> i);
@@ -198,11 +198,11 @@ TEST(PtxIntegers, BytesAndTables) {
 
 // 128 bits from words of 64 and back.
 TEST(PtxIntegers, Carries) {
-  const auto a = numbers<uint64_t>(n, 1), b = numbers<uint64_t>(n, 2), c = numbers<uint64_t>(n, 3);
+  const auto a = numbers<uint64_t>(elements, 1), b = numbers<uint64_t>(elements, 2), c = numbers<uint64_t>(elements, 3);
   const auto high = compute<uint64_t>("add.cc.u64 %l0, %a, %b;\naddc.u64 %d, %c, 5;", a, b, c),
              borrow = compute<uint64_t>("sub.cc.u64 %l0, %a, %b;\nsubc.u64 %d, %c, 0;", a, b, c),
              product = compute<uint64_t>("mad.lo.cc.u64 %l0, %a, %b, %c;\nmadc.hi.u64 %d, %a, %b, 0;", a, b, c);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < elements; ++i) {
     EXPECT_EQ(high[i], c[i] + 5 + (a[i] + b[i] < a[i]));
     EXPECT_EQ(borrow[i], c[i] - (a[i] < b[i]));
     EXPECT_EQ(product[i], upper_half(a[i], b[i]) + (a[i] * b[i] + c[i] < c[i]));
@@ -228,10 +228,10 @@ TEST(PtxFloats, SumsProductsQuotients) {
 
 // The exact sum of two floats fits in the double's rounding error: directed roundings by comparing with it.
 TEST(PtxFloats, DirectedRoundings) {
-  const auto a = numbers<float>(n, 1), b = numbers<float>(n, 2);
+  const auto a = numbers<float>(elements, 1), b = numbers<float>(elements, 2);
   const auto down = compute<float>("mul.rm.f32 %d, %a, %b;", a, b), up = compute<float>("mul.rp.f32 %d, %a, %b;", a, b),
              zero = compute<float>("mul.rz.f32 %d, %a, %b;", a, b);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < elements; ++i) {
     const double exact = static_cast<double>(a[i]) * b[i];  // 48 bits
     if (!std::isfinite(exact)) continue;
     const float infinity = std::numeric_limits<float>::infinity();
@@ -265,10 +265,11 @@ TEST(PtxFloats, MinimumAndMaximumOfNan) {
 // Within two units in the last place of the function.
 template <class Oracle>
 void check_near(const std::string& opcode, const Oracle& oracle, double low, double high) {
-  std::vector<float> a(n);
-  for (size_t i = 0; i < n; ++i) a[i] = static_cast<float>(low + (high - low) * static_cast<double>(i) / n);
+  std::vector<float> a(elements);
+  for (size_t i = 0; i < elements; ++i)
+    a[i] = static_cast<float>(low + (high - low) * static_cast<double>(i) / elements);
   const auto d = compute<float>(opcode + " %d, %a;", a);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < elements; ++i) {
     const double want = oracle(static_cast<double>(a[i]));
     EXPECT_NEAR(d[i], want, std::fabs(want) * 0x1p-22 + 0x1p-30) << opcode << " " << a[i];
   }
@@ -314,13 +315,13 @@ TEST(PtxCompare, Predicates) {
   const auto select = [](const char* how) {
     return std::string("setp.") + how + " %p, %a, %b;\nselp.u32 %d, 1, 0, %p;";
   };
-  const auto a = numbers<float>(n, 1), b = numbers<float>(n, 2);
-  const auto x = numbers<int32_t>(n, 3), y = numbers<int32_t>(n, 4);
+  const auto a = numbers<float>(elements, 1), b = numbers<float>(elements, 2);
+  const auto x = numbers<int32_t>(elements, 3), y = numbers<int32_t>(elements, 4);
   const auto lt = compute<uint32_t>(select("lt.f32"), a, b), geu = compute<uint32_t>(select("geu.f32"), a, b),
              ne = compute<uint32_t>(select("ne.f32"), a, b), neu = compute<uint32_t>(select("neu.f32"), a, b),
              nan = compute<uint32_t>(select("nan.f32"), a, b), lo = compute<uint32_t>(select("lt.u32"), x, y),
              gt = compute<uint32_t>(select("gt.s32"), x, y);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < elements; ++i) {
     const bool unordered = std::isnan(a[i]) || std::isnan(b[i]);
     EXPECT_EQ(lt[i], std::isless(a[i], b[i]));
     EXPECT_EQ(geu[i], !std::isless(a[i], b[i]));
@@ -332,22 +333,22 @@ TEST(PtxCompare, Predicates) {
   }
 }
 TEST(PtxCompare, CombinedAndBothTargets) {
-  const auto a = numbers<uint32_t>(n, 1), b = numbers<uint32_t>(n, 2);
+  const auto a = numbers<uint32_t>(elements, 1), b = numbers<uint32_t>(elements, 2);
   const auto d = compute<uint32_t>(
       "setp.ne.u32 %q, %a, 0;\nsetp.lt.and.u32 %p|%q, %a, %b, !%q;\nselp.u32 %t0, 1, 0, %p;\nselp.u32 %t1, 2, 0, "
       "%q;\nor.b32 %d, %t0, %t1;",
       a, b);
-  for (size_t i = 0; i < n; ++i) EXPECT_EQ(d[i], a[i] != 0 ? 0u : a[i] < b[i] ? 1u : 2u);
+  for (size_t i = 0; i < elements; ++i) EXPECT_EQ(d[i], a[i] != 0 ? 0u : a[i] < b[i] ? 1u : 2u);
 }
 
 TEST(PtxCompare, PredicatesAreBits) {
-  const auto a = numbers<uint32_t>(n, 1);
+  const auto a = numbers<uint32_t>(elements, 1);
   const auto d = compute<uint32_t>(
       "mov.pred %q, -1;\nsetp.lt.u32 %p, %a, 50;\nxor.pred %p, %p, %q;\nnot.pred %q, %q;\nor.pred %p, %p, "
       "%q;\nselp.u32 %d, 1, 0, "
       "%p;",
       a);
-  for (size_t i = 0; i < n; ++i) EXPECT_EQ(d[i], a[i] >= 50);
+  for (size_t i = 0; i < elements; ++i) EXPECT_EQ(d[i], a[i] >= 50);
 }
 
 }  // namespace

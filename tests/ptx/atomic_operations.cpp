@@ -9,7 +9,7 @@
 namespace heddle::ptx {
 namespace {
 
-struct Sum {
+struct AtomicAdd {
   template <class T>
   T operator()(T old, T a, T) const {
     return static_cast<T>(old + a);
@@ -113,7 +113,7 @@ Run of_type(Decoder& d, Type type, uint32_t address_bytes) {
     default:
       break;
   }
-  if constexpr (std::is_same_v<F, Sum>) {
+  if constexpr (std::is_same_v<F, AtomicAdd>) {
     if (type == Type::f32) return wide ? update<F, float, uint64_t> : update<F, float, uint32_t>;
     if (type == Type::f64) return wide ? update<F, double, uint64_t> : update<F, double, uint32_t>;
   }
@@ -127,7 +127,7 @@ Run of_unsigned(Decoder& d, Type type, uint32_t address_bytes) {
 }
 
 Run operation(Decoder& d, Type type, uint32_t bytes) {
-  if (d.take("add")) return of_type<Sum>(d, type, bytes);
+  if (d.take("add")) return of_type<AtomicAdd>(d, type, bytes);
   if (is_float(type)) d.fail("an atomic operation on this type is unknown");
   if (d.take("min")) return of_type<Least>(d, type, bytes);
   if (d.take("max")) return of_type<Greatest>(d, type, bytes);

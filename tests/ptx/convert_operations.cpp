@@ -10,13 +10,6 @@
 namespace heddle::ptx {
 namespace {
 
-struct Same {
-  template <class T>
-  T operator()(T a) const {
-    return a;
-  }
-};
-
 // ---- cvt ----
 
 // A float to the next integral value.

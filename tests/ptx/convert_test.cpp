@@ -9,7 +9,7 @@
 namespace heddle::ptx {
 namespace {
 
-constexpr size_t n = 997;
+constexpr size_t count = 997;
 
 // All finite values of a format with their bits, ascending: by counting, without a formula for rounding.
 struct Value {
@@ -62,8 +62,8 @@ bool same_narrow(const std::vector<Value>& t, uint16_t a, uint16_t b) {
 }
 
 std::vector<float> around_halves() {
-  std::vector<float> values = numbers<float>(n, 3);
-  for (size_t i = 0; i < n; i += 2) {  // ties, and next to ties
+  std::vector<float> values = numbers<float>(count, 3);
+  for (size_t i = 0; i < count; i += 2) {  // ties, and next to ties
     const auto& t = halves();
     const size_t at = (i * 7919) % (t.size() - 1);
     const auto middle = static_cast<float>((t[at].value + t[at + 1].value) / 2);
@@ -78,7 +78,7 @@ TEST(PtxConvert, FloatsTo16Bits) {
   const auto half = compute<uint16_t>("cvt.rn.f16.f32 %d, %a;", a),
              brain = compute<uint16_t>("cvt.rn.bf16.f32 %d, %a;", a),
              cut = compute<uint16_t>("cvt.rz.f16.f32 %d, %a;", a);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     EXPECT_TRUE(same_narrow(halves(), half[i], nearest(halves(), a[i]))) << a[i];
     EXPECT_TRUE(same_narrow(brains(), brain[i], nearest(brains(), a[i]))) << a[i];
     if (std::isfinite(a[i])) {
@@ -87,21 +87,21 @@ TEST(PtxConvert, FloatsTo16Bits) {
       EXPECT_LE((half[i] & 0x7fff) - (cut[i] & 0x7fff), 1);
     }
   }
-  std::vector<uint16_t> bits(n);
-  for (size_t i = 0; i < n; ++i) bits[i] = static_cast<uint16_t>(i * 4099);
+  std::vector<uint16_t> bits(count);
+  for (size_t i = 0; i < count; ++i) bits[i] = static_cast<uint16_t>(i * 4099);
   const auto wide = compute<float>("cvt.f32.f16 %d, %a;", bits),
              wide_brain = compute<float>("cvt.f32.bf16 %d, %a;", bits);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     EXPECT_TRUE(same_value(wide[i], static_cast<float>(value_in(halves(), bits[i]))));
     EXPECT_TRUE(same_value(wide_brain[i], static_cast<float>(value_in(brains(), bits[i]))));
   }
 }
 
 TEST(PtxConvert, Tf32AndPairs) {
-  const auto a = numbers<float>(n, 3), b = numbers<float>(n, 4);
+  const auto a = numbers<float>(count, 3), b = numbers<float>(count, 4);
   const auto tf = compute<uint32_t>("cvt.rna.tf32.f32 %d, %a;", a);
   const auto pair = compute<uint32_t>("cvt.rn.f16x2.f32 %d, %a, %b;", a, b);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     if (std::isfinite(a[i])) {
       const auto bits = std::bit_cast<uint32_t>(a[i]);
       EXPECT_EQ(tf[i], (bits + 0x1000u) & ~0x1fffu);  // half a step away from zero, then cut
@@ -112,15 +112,15 @@ TEST(PtxConvert, Tf32AndPairs) {
 }
 
 TEST(PtxConvert, ArithmeticOf16BitsRoundsOnce) {
-  std::vector<uint16_t> a(n), b(n), c(n);
+  std::vector<uint16_t> a(count), b(count), c(count);
   std::mt19937 random(5);
-  for (size_t i = 0; i < n; ++i)
+  for (size_t i = 0; i < count; ++i)
     a[i] = static_cast<uint16_t>(random()), b[i] = static_cast<uint16_t>(random()),
     c[i] = static_cast<uint16_t>(random());
   const auto sum = compute<uint16_t>("add.rn.f16 %d, %a, %b;", a, b),
              product = compute<uint16_t>("mul.rn.bf16 %d, %a, %b;", a, b),
              fused = compute<uint16_t>("fma.rn.f16 %d, %a, %b, %c;", a, b, c);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const double x = value_in(halves(), a[i]), y = value_in(halves(), b[i]), z = value_in(halves(), c[i]);
     EXPECT_TRUE(same_narrow(halves(), sum[i], nearest(halves(), x + y)));
     EXPECT_TRUE(
@@ -140,13 +140,13 @@ TEST(PtxConvert, ArithmeticOf16BitsRoundsOnce) {
 }
 
 TEST(PtxConvert, FloatsToIntegers) {
-  const auto a = numbers<float>(n, 1);
-  const auto b = numbers<double>(n, 2);
+  const auto a = numbers<float>(count, 1);
+  const auto b = numbers<double>(count, 2);
   const auto zero = compute<int32_t>("cvt.rzi.s32.f32 %d, %a;", a);
   const auto even = compute<int32_t>("cvt.rni.s32.f32 %d, %a;", a);
   const auto down = compute<uint32_t>("cvt.rmi.u32.f32 %d, %a;", a);
   const auto wide = compute<int64_t>("cvt.rzi.s64.f64 %d, %a;", b);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const auto clamp = [&](double v, double low, double high) {
       return std::isnan(v) ? 0.0 : std::clamp(v, low, high);
     };
@@ -162,15 +162,15 @@ TEST(PtxConvert, FloatsToIntegers) {
 }
 
 TEST(PtxConvert, IntegersToFloatsAndIntegers) {
-  const auto a = numbers<uint64_t>(n, 1);
+  const auto a = numbers<uint64_t>(count, 1);
   const auto nearest_even = compute<float>("cvt.rn.f32.u64 %d, %a;", a),
              cut = compute<float>("cvt.rz.f32.u64 %d, %a;", a);
   const auto narrow = compute<uint32_t>("cvt.u32.u64 %d, %a;", a),
-             byte = compute<uint32_t>("cvt.u32.u8 %d, %b;", a, numbers<uint32_t>(n, 4)),
-             sign = compute<uint32_t>("cvt.s32.s8 %d, %b;", a, numbers<uint32_t>(n, 4));
-  const auto of_byte = numbers<uint32_t>(n, 4);
+             byte = compute<uint32_t>("cvt.u32.u8 %d, %b;", a, numbers<uint32_t>(count, 4)),
+             sign = compute<uint32_t>("cvt.s32.s8 %d, %b;", a, numbers<uint32_t>(count, 4));
+  const auto of_byte = numbers<uint32_t>(count, 4);
   const auto saturated = compute<uint16_t>("cvt.sat.s8.s32 %d, %a;", of_byte);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     EXPECT_EQ(nearest_even[i], static_cast<float>(a[i]));
     EXPECT_LE(static_cast<long double>(cut[i]), static_cast<long double>(a[i]));
     EXPECT_GT(static_cast<long double>(std::nextafterf(cut[i], 3e38f)), static_cast<long double>(a[i]));
@@ -182,13 +182,13 @@ TEST(PtxConvert, IntegersToFloatsAndIntegers) {
 }
 
 TEST(PtxConvert, FloatsToFloats) {
-  const auto a = numbers<double>(n, 1);
-  const auto b = numbers<float>(n, 2);
+  const auto a = numbers<double>(count, 1);
+  const auto b = numbers<float>(count, 2);
   const auto narrow = compute<float>("cvt.rn.f32.f64 %d, %a;", a), up = compute<float>("cvt.rp.f32.f64 %d, %a;", a);
   const auto wide = compute<double>("cvt.f64.f32 %d, %a;", b);
   const auto integral = compute<float>("cvt.rni.f32.f32 %d, %a;", b),
              floor = compute<float>("cvt.rmi.f32.f32 %d, %a;", b), unit = compute<float>("cvt.sat.f32.f32 %d, %a;", b);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     EXPECT_TRUE(same_value(narrow[i], static_cast<float>(a[i])));
     if (!std::isnan(a[i])) {
       EXPECT_GE(up[i], a[i]);
@@ -201,12 +201,12 @@ TEST(PtxConvert, FloatsToFloats) {
 }
 
 TEST(PtxConvert, PartsOfWords) {
-  const auto a = numbers<uint64_t>(n, 1);
-  const auto b = numbers<uint32_t>(n, 2), c = numbers<uint32_t>(n, 3);
+  const auto a = numbers<uint64_t>(count, 1);
+  const auto b = numbers<uint32_t>(count, 2), c = numbers<uint32_t>(count, 3);
   const auto high = compute<uint32_t>("mov.b64 {_, %d}, %a;", a);
   const auto both = compute<uint64_t>("mov.b64 %d, {%b, %c};", a, b, c);
   const auto quarter = compute<uint16_t>("mov.b64 {%h0, %h1, %d, %h3}, %a;", a);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     EXPECT_EQ(high[i], a[i] >> 32);
     EXPECT_EQ(both[i], uint64_t{c[i]} << 32 | b[i]);
     EXPECT_EQ(quarter[i], static_cast<uint16_t>(a[i] >> 32));

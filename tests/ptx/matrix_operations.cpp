@@ -106,7 +106,7 @@ struct FromU8 {
 // d = a b + c of 16 x K, K x 8. A has K / (4 per_word) registers for the rows g and as many for g + 8, alternating; B
 // half of that. Sums of floats are exact up to a double's rounding and rounded to f32 once.
 template <class A, class B, class C, uint32_t K>
-void multiply(Block& b, const Op& op) {
+void multiply_fragments(Block& b, const Op& op) {
   constexpr uint32_t per_word = A::per_word, words = K / (4 * per_word);
   using Value = typename A::Value;
   each_whole_warp(b, [&](uint32_t first) {
@@ -148,17 +148,17 @@ struct Unit {
   Run run;
 };
 constexpr Unit units[] = {
-    {"m16n8k16", Type::f16, Type::f16, Type::f32, 2, multiply<FromF16, FromF16, float, 16>},
-    {"m16n8k8", Type::f16, Type::f16, Type::f32, 1, multiply<FromF16, FromF16, float, 8>},
-    {"m16n8k16", Type::bf16, Type::bf16, Type::f32, 2, multiply<FromBf16, FromBf16, float, 16>},
-    {"m16n8k8", Type::bf16, Type::bf16, Type::f32, 1, multiply<FromBf16, FromBf16, float, 8>},
-    {"m16n8k8", Type::tf32, Type::tf32, Type::f32, 2, multiply<FromTf32, FromTf32, float, 8>},
-    {"m16n8k4", Type::tf32, Type::tf32, Type::f32, 1, multiply<FromTf32, FromTf32, float, 4>},
-    {"m16n8k32", Type::s8, Type::s8, Type::s32, 2, multiply<FromS8, FromS8, int32_t, 32>},
-    {"m16n8k16", Type::s8, Type::s8, Type::s32, 1, multiply<FromS8, FromS8, int32_t, 16>},
-    {"m16n8k32", Type::u8, Type::u8, Type::s32, 2, multiply<FromU8, FromU8, int32_t, 32>},
-    {"m16n8k32", Type::u8, Type::s8, Type::s32, 2, multiply<FromU8, FromS8, int32_t, 32>},
-    {"m16n8k32", Type::s8, Type::u8, Type::s32, 2, multiply<FromS8, FromU8, int32_t, 32>},
+    {"m16n8k16", Type::f16, Type::f16, Type::f32, 2, multiply_fragments<FromF16, FromF16, float, 16>},
+    {"m16n8k8", Type::f16, Type::f16, Type::f32, 1, multiply_fragments<FromF16, FromF16, float, 8>},
+    {"m16n8k16", Type::bf16, Type::bf16, Type::f32, 2, multiply_fragments<FromBf16, FromBf16, float, 16>},
+    {"m16n8k8", Type::bf16, Type::bf16, Type::f32, 1, multiply_fragments<FromBf16, FromBf16, float, 8>},
+    {"m16n8k8", Type::tf32, Type::tf32, Type::f32, 2, multiply_fragments<FromTf32, FromTf32, float, 8>},
+    {"m16n8k4", Type::tf32, Type::tf32, Type::f32, 1, multiply_fragments<FromTf32, FromTf32, float, 4>},
+    {"m16n8k32", Type::s8, Type::s8, Type::s32, 2, multiply_fragments<FromS8, FromS8, int32_t, 32>},
+    {"m16n8k16", Type::s8, Type::s8, Type::s32, 1, multiply_fragments<FromS8, FromS8, int32_t, 16>},
+    {"m16n8k32", Type::u8, Type::u8, Type::s32, 2, multiply_fragments<FromU8, FromU8, int32_t, 32>},
+    {"m16n8k32", Type::u8, Type::s8, Type::s32, 2, multiply_fragments<FromU8, FromS8, int32_t, 32>},
+    {"m16n8k32", Type::s8, Type::u8, Type::s32, 2, multiply_fragments<FromS8, FromU8, int32_t, 32>},
 };
 
 // mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d}, {a}, {b}, {c}

@@ -9,36 +9,36 @@ namespace heddle::ptx {
 namespace {
 
 // Invariant: global memory that nobody writes in this launch.
-enum class Where : uint8_t { global, invariant, shared, local, generic };
+enum class Window : uint8_t { global, invariant, shared, local, generic };
 
 // Where a generic address points to.
-Where window_of(uint64_t& address) {
+Window window_of(uint64_t& address) {
   const uint64_t window = address & window_mask;
   if (window == shared_window) {
     address -= shared_window;
-    return Where::shared;
+    return Window::shared;
   }
   if (window == local_window) {
     address -= local_window;
-    return Where::local;
+    return Window::local;
   }
-  return Where::global;
+  return Window::global;
 }
 
-template <Where In>
+template <Window In>
 const std::byte* readable(Block& b, uint32_t lane, uint64_t address, uint32_t bytes) {
-  Where in = In;
-  if (In == Where::generic) in = window_of(address);
-  if (in == Where::shared) return b.shared.load(lane, address, bytes);
-  if (in == Where::invariant) return b.global<Touch::read_invariant>(lane, address, bytes);
-  return in == Where::local ? b.local(lane, address, bytes) : b.global<Touch::read>(lane, address, bytes);
+  Window in = In;
+  if (In == Window::generic) in = window_of(address);
+  if (in == Window::shared) return b.shared.load(lane, address, bytes);
+  if (in == Window::invariant) return b.global<Touch::read_invariant>(lane, address, bytes);
+  return in == Window::local ? b.local(lane, address, bytes) : b.global<Touch::read>(lane, address, bytes);
 }
-template <Where In>
+template <Window In>
 void store_bytes(Block& b, uint32_t lane, uint64_t address, const void* value, uint32_t bytes) {
-  Where in = In;
-  if (In == Where::generic) in = window_of(address);
-  if (in == Where::shared) return b.shared.store(lane, address, value, bytes);
-  if (in != Where::local) return b.store_global(lane, address, value, bytes);
+  Window in = In;
+  if (In == Window::generic) in = window_of(address);
+  if (in == Window::shared) return b.shared.store(lane, address, value, bytes);
+  if (in != Window::local) return b.store_global(lane, address, value, bytes);
   std::memcpy(b.local(lane, address, bytes), value, bytes);
 }
 
@@ -53,7 +53,7 @@ void each_address(Block& b, const Op& op, int operand, const Each& each) {
 }
 
 // Operand 0 is the address; the parts of the vector follow. M is an element in memory, R in its register.
-template <class M, class R, Where In, class A>
+template <class M, class R, Window In, class A>
 void load(Block& b, const Op& op) {
   if (op.count == 1) {
     R* d = b.reg<R>(op, 1);
@@ -71,7 +71,7 @@ void load(Block& b, const Op& op) {
   });
 }
 
-template <class M, class R, Where In, class A>
+template <class M, class R, Window In, class A>
 void store(Block& b, const Op& op) {
   each_address<A>(b, op, 0, [&](uint32_t lane, uint64_t address) {
     M values[4];
@@ -105,14 +105,14 @@ Run in_space(const Choice& a) {
   switch (a.space) {
     case Space::global:
     case Space::constant:
-      if (a.invariant) return load<M, R, Where::invariant, A>;
-      return a.store ? store<M, R, Where::global, A> : load<M, R, Where::global, A>;
+      if (a.invariant) return load<M, R, Window::invariant, A>;
+      return a.store ? store<M, R, Window::global, A> : load<M, R, Window::global, A>;
     case Space::shared:
-      return a.store ? store<M, R, Where::shared, A> : load<M, R, Where::shared, A>;
+      return a.store ? store<M, R, Window::shared, A> : load<M, R, Window::shared, A>;
     case Space::local:
-      return a.store ? store<M, R, Where::local, A> : load<M, R, Where::local, A>;
+      return a.store ? store<M, R, Window::local, A> : load<M, R, Window::local, A>;
     default:
-      return a.store ? store<M, R, Where::generic, A> : load<M, R, Where::generic, A>;
+      return a.store ? store<M, R, Window::generic, A> : load<M, R, Window::generic, A>;
   }
 }
 

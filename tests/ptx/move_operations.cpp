@@ -6,13 +6,6 @@
 namespace heddle::ptx {
 namespace {
 
-struct Same {
-  template <class T>
-  T operator()(T a) const {
-    return a;
-  }
-};
-
 // ---- mov ----
 
 template <class T>

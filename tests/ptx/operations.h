@@ -37,6 +37,14 @@ void each_lane_rounded(Block& b, const Op& op) {
   if (op.rounding != 0) std::fesetround(FE_TONEAREST);
 }
 
+// The value as it is.
+struct Same {
+  template <class T>
+  T operator()(T a) const {
+    return a;
+  }
+};
+
 // Subnormal operands and results become zeros of their sign.
 template <class F>
 struct Flushed {

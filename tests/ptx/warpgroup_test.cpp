@@ -7,7 +7,7 @@
 namespace heddle::ptx {
 namespace {
 
-constexpr uint32_t columns = 128, depth = 16;
+constexpr uint32_t columns = 128, inner = 16;
 // A lies at 0 and B at 4 KiB or later: both begin a pattern of 1,024 bytes.
 constexpr uint32_t place_of_b = 8192, words = 8192;
 
@@ -59,17 +59,17 @@ std::string body(const Layout& a, const Layout& b, bool adds) {
 
 void check(const Layout& a, const Layout& b, bool adds) {
   std::mt19937 random(5);
-  std::vector<double> left(64 * depth), right(columns * depth);
+  std::vector<double> left(64 * inner), right(columns * inner);
   for (auto* values : {&left, &right}) {
     for (double& x : *values) x = (static_cast<int>(random() % 33) - 16) / 4.0;
   }
   std::vector<uint16_t> image(2 * words, 0x7e00);  // NaN where no element lies
-  for (uint32_t k = 0; k < depth; ++k) {
+  for (uint32_t k = 0; k < inner; ++k) {
     for (uint32_t i = 0; i < 64; ++i)
-      image[byte_of(i, k, a.turned, a.leading, a.stride) / 2] = static_cast<uint16_t>(F16::round(left[i * depth + k]));
+      image[byte_of(i, k, a.turned, a.leading, a.stride) / 2] = static_cast<uint16_t>(F16::round(left[i * inner + k]));
     for (uint32_t j = 0; j < columns; ++j)
       image[(place_of_b + byte_of(j, k, b.turned, b.leading, b.stride)) / 2] =
-          static_cast<uint16_t>(F16::round(right[j * depth + k]));
+          static_cast<uint16_t>(F16::round(right[j * inner + k]));
   }
   std::vector<float> sums(128 * columns / 2);
   PtxRun run(module_text(body(a, b, adds), 2));
@@ -77,7 +77,7 @@ void check(const Layout& a, const Layout& b, bool adds) {
   for (uint32_t i = 0; i < 64; ++i) {
     for (uint32_t j = 0; j < columns; ++j) {
       double want = 0;
-      for (uint32_t k = 0; k < depth; ++k) want += left[i * depth + k] * right[j * depth + k];
+      for (uint32_t k = 0; k < inner; ++k) want += left[i * inner + k] * right[j * inner + k];
       if (adds) want = 1 + 2 * want;
       // The manual's figure of the result: rows of eight by warps, columns by fours of lanes.
       const uint32_t lane = i / 16 * 32 + i % 8 * 4 + j % 8 / 2, r = j / 8 * 4 + i % 16 / 8 * 2 + j % 2;

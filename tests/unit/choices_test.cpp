@@ -57,25 +57,25 @@ std::map<std::string, int64_t> schedules_of(const std::string& body) {
 TEST(Choices, OfSchedulesHaveTheNumbersOfTheFiles) {
   using Numbers = std::map<std::string, int64_t>;
   {
-    using namespace matmul_schedules;
-    EXPECT_EQ(schedules_of("matmul"), (Numbers{{"lanes", lanes},
-                                               {"tiles", tiles},
-                                               {"columns", columns},
-                                               {"packed", packed},
-                                               {"dot", dot},
-                                               {"units", units},
-                                               {"stream", stream},
-                                               {"warpgroups", warpgroups},
-                                               {"core_units", core_units}}));
+    namespace schedules = matmul_schedules;
+    EXPECT_EQ(schedules_of("matmul"), (Numbers{{"lanes", schedules::lanes},
+                                               {"tiles", schedules::tiles},
+                                               {"columns", schedules::columns},
+                                               {"packed", schedules::packed},
+                                               {"dot", schedules::dot},
+                                               {"units", schedules::units},
+                                               {"stream", schedules::stream},
+                                               {"warpgroups", schedules::warpgroups},
+                                               {"core_units", schedules::core_units}}));
   }
-  using namespace conv_schedules;
-  Numbers conv{{"lanes", lanes},         {"tiles", tiles}, {"packed", packed},
-               {"registers", registers}, {"rows", rows},   {"winograd", winograd},
-               {"pointwise", pointwise}, {"dots", dots},   {"strips", strips}};
+  namespace schedules = conv_schedules;
+  Numbers conv{{"lanes", schedules::lanes},         {"tiles", schedules::tiles}, {"packed", schedules::packed},
+               {"registers", schedules::registers}, {"rows", schedules::rows},   {"winograd", schedules::winograd},
+               {"pointwise", schedules::pointwise}, {"dots", schedules::dots},   {"strips", schedules::strips}};
   EXPECT_EQ(schedules_of("conv"), conv);
   conv.erase("pointwise");
   conv.erase("strips");
-  conv["planes"] = planes;
+  conv["planes"] = schedules::planes;
   EXPECT_EQ(schedules_of("conv_weight_grad"), conv);
 }
 

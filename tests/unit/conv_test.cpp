@@ -13,14 +13,15 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/reference_device.h"
+#include "tests/unit/reference_tensors.h"
 
 namespace heddle {
 namespace {
 
+using test::of;
 using tests::expect_error;
-
-DeviceContext& reference() { return device("reference:0"); }
-Tensor of(const Shape& shape, DType t = DType::f32) { return ones(shape, t, &reference()); }
+using tests::reference;
 
 Tensor quarters(const Shape& shape, int64_t seed) {
   std::vector<double> values(static_cast<size_t>(shape.numel()));

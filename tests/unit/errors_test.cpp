@@ -5,13 +5,14 @@
 #include <functional>
 
 #include "heddle/core/base/error.h"
-#include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "tests/support/reference_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& reference() { return device("reference:0"); }
+using tests::reference;
+
 Tensor f32(const Shape& shape) { return zeros(shape, DType::f32, &reference()); }
 Tensor i32(const Shape& shape) { return zeros(shape, DType::i32, &reference()); }
 Tensor boolean(const Shape& shape) { return zeros(shape, DType::boolean, &reference()); }

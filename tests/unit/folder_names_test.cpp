@@ -233,6 +233,10 @@ TEST(FolderNames, NoTwoFilesOfAFolderDefineTheSame) {
                            "backend_cuda",
                            "backend_opencl",
                            "backend_vulkan",
+                           "onnx",
+                           "bench",
+                           "tests/unit",
+                           "tests/null",
                            "tests/conformance",
                            "tests/reference",
                            "tests/kernels",
@@ -240,7 +244,11 @@ TEST(FolderNames, NoTwoFilesOfAFolderDefineTheSame) {
                            "tests/nn",
                            "tests/data",
                            "tests/train",
-                           "tests/cli"}) {
+                           "tests/cli",
+                           "tests/distributed",
+                           "tests/onnx",
+                           "tests/ptx",
+                           "tests/fuzz"}) {
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / room)) {
       const std::string file = fs::relative(entry.path(), HEDDLE_SOURCE_DIR).generic_string();
       const bool header = file.ends_with(".h");

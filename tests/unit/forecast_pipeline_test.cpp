@@ -11,7 +11,6 @@
 #include "heddle/core/base/error.h"
 #include "heddle/distributed/forecast/partition.h"
 #include "heddle/distributed/forecast/pipeline_run.h"
-#include "tests/unit/refused.h"
 
 namespace heddle::distributed {
 namespace {

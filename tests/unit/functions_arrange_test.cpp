@@ -6,7 +6,9 @@
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/base/error.h"
 #include "heddle/nn/nn.h"
+#include "tests/support/reference_device.h"
 #include "tests/support/value_test.h"
+#include "tests/unit/reference_tensors.h"
 #include "tests/unit/refused.h"
 
 namespace heddle {
@@ -14,8 +16,8 @@ namespace {
 
 using test::expect_refused;
 using test::of;
-using test::reference;
 using test::whole;
+using tests::reference;
 
 TEST(Arrangement, RefusesBadCalls) {
   const Tensor x = of({4, 3}), table = of({5, 2});

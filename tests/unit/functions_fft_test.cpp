@@ -10,7 +10,9 @@
 #include "heddle/autograd/vmap.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/functions/functions.h"
+#include "tests/support/reference_device.h"
 #include "tests/support/value_test.h"
+#include "tests/unit/reference_tensors.h"
 #include "tests/unit/refused.h"
 
 namespace heddle {
@@ -18,8 +20,8 @@ namespace {
 
 using test::expect_refused;
 using test::of;
-using test::reference;
 using test::whole;
+using tests::reference;
 
 TEST(CombiningWrites, RefuseBadCalls) {
   const Tensor x = of({4, 3}), flags = of({4, 3}, DType::boolean);

@@ -3,39 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
 #include "heddle/autograd/autograd.h"
 #include "heddle/autograd/vmap.h"
 #include "heddle/core/compile/compile.h"
-#include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/functions/linalg/matrix.h"
+#include "tests/support/reference_device.h"
+#include "tests/unit/reference_tensors.h"
+#include "tests/unit/refused.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& reference() { return device("reference:0"); }
-Tensor of(const Shape& shape, DType t = DType::f32) { return ones(shape, t, &reference()); }
+using test::expect_refused_as;
+using test::of;
+using tests::reference;
+
 Tensor matrix(const std::vector<double>& values, const Shape& shape) {
   return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &reference());
-}
-
-struct BadCall {
-  std::function<void()> call;
-  std::string text;  // how the message begins
-};
-
-template <class Exception>
-void expect_refused(const std::vector<BadCall>& calls) {
-  for (const BadCall& bad : calls) {
-    try {
-      bad.call();
-      ADD_FAILURE() << "not refused: " << bad.text;
-    } catch (const Exception& e) {
-      EXPECT_EQ(std::string(e.what()).substr(0, bad.text.size()), bad.text);
-    }
-  }
 }
 
 // The message of the error that looking at a value throws.
@@ -50,7 +36,7 @@ std::string observed(const Tensor& x) {
 }
 
 TEST(LinalgFunctions, RefuseBadShapes) {
-  expect_refused<ShapeError>({
+  expect_refused_as<ShapeError>({
       {[] { cholesky(of({3})); }, "[cholesky] takes matrices (.., m, n); got (3); reshape() it"},
       {[] {
          cholesky(of({2, 3}));
@@ -114,7 +100,7 @@ TEST(LinalgFunctions, RefuseBadShapes) {
 }
 
 TEST(LinalgFunctions, RefuseBadSpectra) {
-  expect_refused<ShapeError>({
+  expect_refused_as<ShapeError>({
       {[] { qr(of({3})); }, "[qr] takes matrices (.., m, n); got (3); reshape() it"},
       {[] {
          eigh(of({2, 3}));
@@ -159,7 +145,7 @@ TEST(LinalgFunctions, RefuseBadSpectra) {
        },
        "[matrix_power]"},
   });
-  expect_refused<DTypeError>({
+  expect_refused_as<DTypeError>({
       {[] {
          eigh(of({2, 2}, DType::i32));
        },
@@ -169,10 +155,10 @@ TEST(LinalgFunctions, RefuseBadSpectra) {
        },
        "[lstsq] both operands have one dtype; got (2, 2) f32 and (2, 2) f16; cast one"},
   });
-  expect_refused<ValueError>({{[] {
-                                 pinv(of({2, 2}), {.relative = -1.0});
-                               },
-                               "[pinv] tolerances must not be negative; got -1"}});
+  expect_refused_as<ValueError>({{[] {
+                                    pinv(of({2, 2}), {.relative = -1.0});
+                                  },
+                                  "[pinv] tolerances must not be negative; got -1"}});
 }
 
 // Of the columns that are arbitrary no gradient is made up.
@@ -210,7 +196,7 @@ TEST(LinalgFunctions, EqualValues) {
 }
 
 TEST(LinalgFunctions, RefuseDtypes) {
-  expect_refused<DTypeError>({
+  expect_refused_as<DTypeError>({
       {[] {
          cholesky(of({2, 2}, DType::i32));
        },

@@ -5,18 +5,19 @@
 #include <functional>
 
 #include "heddle/core/base/error.h"
-#include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/node.h"
+#include "tests/support/reference_device.h"
+#include "tests/unit/reference_tensors.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& reference() { return device("reference:0"); }
-Tensor of(const Shape& shape, DType t = DType::f32) { return ones(shape, t, &reference()); }
-Tensor whole(const Shape& shape) { return of(shape, DType::i32); }
+using test::of;
+using test::whole;
+using tests::reference;
 
-struct Bad {
+struct NamedCall {
   const char* name;
   std::function<void()> call;
   const char* text;
@@ -24,7 +25,7 @@ struct Bad {
 
 TEST(LossesPoolsImages, BadCallsSayWhy) {
   const Tensor x = of({2, 3, 6, 6}), flat = of({4, 5}), target = whole({4});
-  const std::vector<Bad> table = {
+  const std::vector<NamedCall> table = {
       {"bce",
        [&] {
          binary_cross_entropy(flat, of({4, 1}));
@@ -106,7 +107,7 @@ TEST(LossesPoolsImages, BadCallsSayWhy) {
       {"bag", [&] { embedding_bag(target, flat); },
        "[embedding_bag] indices are (4), weight is (4, 5); expected (B, L) and (rows, D)"},
   };
-  for (const Bad& bad : table) {
+  for (const NamedCall& bad : table) {
     try {
       bad.call();
       ADD_FAILURE() << bad.name << ": no error";

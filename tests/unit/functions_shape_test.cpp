@@ -3,36 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
-#include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
+#include "tests/support/reference_device.h"
+#include "tests/unit/reference_tensors.h"
+#include "tests/unit/refused.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& reference() { return device("reference:0"); }
-Tensor of(const Shape& shape, DType t = DType::f32) { return ones(shape, t, &reference()); }
-Tensor whole(const Shape& shape) { return of(shape, DType::i32); }
-
-struct BadCall {
-  std::function<void()> call;
-  std::string text;  // how the message begins
-};
-
-void expect_refused(const std::vector<BadCall>& calls) {
-  for (const BadCall& bad : calls) {
-    try {
-      bad.call();
-      ADD_FAILURE() << "not refused: " << bad.text;
-    } catch (const UserError& e) {
-      EXPECT_EQ(std::string(e.what()).substr(0, bad.text.size()), bad.text);
-    }
-  }
-}
+using test::expect_refused_as;
+using test::of;
+using test::whole;
+using tests::reference;
 
 TEST(ShapeFunctions, RefuseBadCalls) {
-  expect_refused({
+  expect_refused_as<UserError>({
       {[] {
          roll(of({3}), {1, 2});
        },
@@ -135,7 +121,7 @@ TEST(ShapeFunctions, RefuseBadCalls) {
 
 TEST(PickFunctions, RefuseBadCalls) {
   const Tensor x = of({4, 3});
-  expect_refused({
+  expect_refused_as<UserError>({
       {[&] {
          index_select(x, 0, whole({2, 2}));
        },
@@ -182,7 +168,7 @@ TEST(PickFunctions, RefuseBadCalls) {
 
 TEST(Contractions, RefuseBadCalls) {
   const Tensor x = of({2, 3}), v = of({3});
-  expect_refused({
+  expect_refused_as<UserError>({
       {[&] { einsum("ij,jk->ik", {x}); }, "[einsum] one term for each operand; got 2 for 1 operands in \"ij,jk->ik\""},
       {[&] { einsum("ijk->i", {x}); },
        "[einsum] a term has one label for each axis; got 3 for the 2 axes of operand 0 in \"ijk->i\""},

@@ -8,15 +8,16 @@
 #include <cmath>
 
 #include "checks/op_cases.h"
-#include "heddle/core/device/context.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/reference/reference.h"
 #include "tests/support/coverage.h"
+#include "tests/support/reference_device.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& reference() { return device("reference:0"); }
+using tests::reference;
+
 Tensor of(DType t, const Shape& shape = {2}) { return ones(shape, t, &reference()); }
 Tensor range(int64_t n) { return arange(0, static_cast<double>(n), 1, DType::i32, &reference()); }
 

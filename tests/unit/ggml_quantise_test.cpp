@@ -34,7 +34,7 @@ double error_of(GgmlType type, const std::vector<float>& values) {
   return size == 0 ? std::sqrt(error) : std::sqrt(error / size);
 }
 
-std::vector<float> normal(size_t count, float mean) {
+std::vector<float> normal_numbers(size_t count, float mean) {
   std::mt19937 numbers(7);
   std::normal_distribution<float> draw(mean, 0.02F);
   std::vector<float> values(count);
@@ -49,14 +49,14 @@ TEST(GgmlQuantise, ErrorsAreThoseOfTheBits) {
       {GgmlType::q6_k, 0.021}, {GgmlType::q4_0, 0.092}, {GgmlType::q4_1, 0.076}, {GgmlType::q4_k, 0.08},
   };
   for (const auto& [type, most] : cases) {
-    const double error = error_of(type, normal(4096, 0));
+    const double error = error_of(type, normal_numbers(4096, 0));
     EXPECT_LE(error, most) << block_of(type).name;
     EXPECT_GE(error, most / 4) << block_of(type).name;
   }
-  EXPECT_LE(error_of(GgmlType::nf4, normal(4096, 0)), 0.1);
+  EXPECT_LE(error_of(GgmlType::nf4, normal_numbers(4096, 0)), 0.1);
   // Minima serve values that are not around zero.
   for (const GgmlType type : {GgmlType::q4_1, GgmlType::q4_k}) {
-    EXPECT_LT(error_of(type, normal(4096, type == GgmlType::q4_1 ? 0.1F : -0.1F)), 0.02) << block_of(type).name;
+    EXPECT_LT(error_of(type, normal_numbers(4096, type == GgmlType::q4_1 ? 0.1F : -0.1F)), 0.02) << block_of(type).name;
   }
 }
 
@@ -116,7 +116,7 @@ constexpr double nf4[] = {-1.0,
                           1.0};
 
 TEST(GgmlQuantise, Nf4TakesTheNearestLevel) {
-  std::vector<float> values = normal(3 * 64, 0);
+  std::vector<float> values = normal_numbers(3 * 64, 0);
   std::fill(values.begin() + 64, values.begin() + 128, 0.0F);
   const std::vector<float> found = unpacked(GgmlType::nf4, quantise(GgmlType::nf4, values));
   for (size_t first = 0; first < values.size(); first += 64) {

@@ -9,23 +9,24 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/node.h"
 #include "heddle/core/op/primitives.h"
+#include "tests/support/reference_device.h"
+#include "tests/unit/places.h"
+#include "tests/unit/reference_tensors.h"
 #include "tests/unit/refused.h"
 
 namespace heddle {
 namespace {
 
-using test::reference;
+using test::floats;
+using test::here;
+using test::place;
+using tests::reference;
 
-Tensor floats(const std::vector<float>& values, const Shape& shape) {
-  return Tensor::from_vector(values, shape, &reference());
-}
 template <class T>
 Tensor one(T value) {
   const T data[] = {value};
   return Tensor::from_host(std::span<const T>(data), {}, &reference());
 }
-std::string here(unsigned line = Caller::current().line()) { return "methods_test.cpp:" + std::to_string(line); }
-std::string place(const Tensor& t) { return t.node()->where.str(); }
 std::vector<float> values(const Tensor& x) { return x.to_vector<float>(); }
 
 Tensor operand(DTypeRule rule) {

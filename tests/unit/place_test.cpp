@@ -21,16 +21,18 @@
 #include "heddle/nn/models/gpt.h"
 #include "heddle/nn/optim.h"
 #include "heddle/nn/recurrent.h"
+#include "tests/support/reference_device.h"
+#include "tests/unit/places.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& reference() { return device("reference:0"); }
-constexpr unsigned f32_line = __LINE__ + 1;
-Tensor f32(const Shape& shape) { return zeros(shape, DType::f32, &reference()); }
+using test::here;
+using test::place;
+using tests::reference;
 
-std::string here(unsigned line = Caller::current().line()) { return "place_test.cpp:" + std::to_string(line); }
-std::string place(const Tensor& t) { return t.node()->where.str(); }
+constexpr unsigned placed_line = __LINE__ + 1;
+Tensor placed(const Shape& shape) { return zeros(shape, DType::f32, &reference()); }
 
 // Places of all nodes below a tensor that something computes.
 std::vector<std::string> places_below(const Tensor& t) {
@@ -46,8 +48,8 @@ std::vector<std::string> places_below(const Tensor& t) {
 }
 
 TEST(Place, FunctionsAndOperatorsNameTheirLine) {
-  const Tensor x = f32({4, 3}), w = f32({3, 2});
-  EXPECT_EQ(place(x), here(f32_line));  // inside f32()
+  const Tensor x = placed({4, 3}), w = placed({3, 2});
+  EXPECT_EQ(place(x), here(placed_line));  // inside placed()
   EXPECT_EQ(place(exp(x)), here());
   EXPECT_EQ(place(add(x, x)), here());
   EXPECT_EQ(place(add(x, 2)), here());
@@ -70,18 +72,18 @@ TEST(Place, FunctionsAndOperatorsNameTheirLine) {
   EXPECT_EQ(place(stop_gradient(x)), here());
   EXPECT_EQ(place(ones_like(x)), here());
   EXPECT_EQ(place(layer_norm(x, {3})), here());
-  EXPECT_EQ(place(conv1d(f32({1, 2, 8}), f32({2, 2, 3}))), here());
+  EXPECT_EQ(place(conv1d(placed({1, 2, 8}), placed({2, 2, 3}))), here());
   EXPECT_EQ(place(dropout(x, 0.5)), here());
   EXPECT_EQ(place(uniform({3}, 0, 1, &reference())), here());
   EXPECT_EQ(place(x.to(DType::f16)), here());
   EXPECT_EQ(place(Tensor::from_vector<float>({1, 2}, {2}, &reference())), here());
-  Tensor target = f32({3});
-  target.assign(f32({3}) + 1);
+  Tensor target = placed({3});
+  target.assign(placed({3}) + 1);
   EXPECT_EQ(place(target), here(__LINE__ - 1));
 }
 
 TEST(Place, EachLineOfAnExpressionIsItsOwn) {
-  const Tensor x = f32({4});
+  const Tensor x = placed({4});
   const Tensor y = relu(x) +  // a line of its own
                    exp(x);
   EXPECT_EQ(place(Tensor(y.node()->inputs[0])), here(__LINE__ - 2));
@@ -98,7 +100,7 @@ TEST(Place, WhatAFunctionIsComposedOfIsItsCallers) {
 TEST(Place, FunctionsAreStillValues) {
   const std::function<Tensor(const Tensor&)> f = relu;
   const std::function<Tensor(const Tensor&, const Tensor&)> g = matmul;
-  const Tensor x = f32({2, 2});
+  const Tensor x = placed({2, 2});
   EXPECT_EQ(f(x).shape(), x.shape());
   EXPECT_EQ(g(x, x).shape(), x.shape());
   EXPECT_EQ(place(f(x)), "");  // called by the standard library: nobody's place
@@ -118,7 +120,7 @@ constexpr unsigned fc_line = __LINE__ - 4, tail_line = __LINE__ - 3;
 
 TEST(Place, TheUsersModuleNamesItsOwnLinesNotTheTrainingLoops) {
   Net net;
-  const Tensor y = net(f32({5, 3}));
+  const Tensor y = net(placed({5, 3}));
   EXPECT_EQ(place(y), here(tail_line));
   const std::vector<std::string> all = places_below(y);
   EXPECT_NE(std::find(all.begin(), all.end(), here(fc_line)), all.end());
@@ -134,7 +136,7 @@ TEST(Place, ModelsOfTheLibraryAreProgramsWrittenWithIt) {
 
 TEST(Place, LayersOfTheLibraryNameTheLineThatCallsThem) {
   nn::Sequential net{nn::Linear(3, 2, {.device = reference()}), nn::Tanh()};
-  const Tensor y = net(f32({5, 3}));
+  const Tensor y = net(placed({5, 3}));
   EXPECT_EQ(place(y), here(__LINE__ - 1));
   const Tensor z = checkpoint(nn::Tanh(), y);
   EXPECT_EQ(place(z), here(__LINE__ - 1));
@@ -144,27 +146,27 @@ TEST(Place, LayersOfTheLibraryNameTheLineThatCallsThem) {
 
 // Functions of nn and data that record, but are neither modules nor functions of core.
 TEST(Place, FunctionsOfNnAndDataNameTheLineThatCallsThem) {
-  const Tensor x = f32({4, 3}), labels = zeros({4}, DType::i32, &reference());
+  const Tensor x = placed({4, 3}), labels = zeros({4}, DType::i32, &reference());
   EXPECT_EQ(place(nn::activate(x, nn::Activation::gelu)), here());
   EXPECT_EQ(place(nn::sample(x, {.temperature = 0})), here());
-  const Tensor w = f32({3}).detach().set_requires_grad();
+  const Tensor w = placed({3}).detach().set_requires_grad();
   const auto loss = [&](const Tensor& part) { return sum(part * w); };
   EXPECT_EQ(place(nn::accumulate({.parts = 2}, loss, x)), here());
-  EXPECT_EQ(place(data::mix(f32({4, 1, 2, 2}), labels, 3, {.share = 0.5}).targets), here());
-  EXPECT_EQ(place(data::mixup(f32({4, 1, 2, 2}), labels, 3, f32({4})).targets), here());
+  EXPECT_EQ(place(data::mix(placed({4, 1, 2, 2}), labels, 3, {.share = 0.5}).targets), here());
+  EXPECT_EQ(place(data::mixup(placed({4, 1, 2, 2}), labels, 3, placed({4})).targets), here());
   EXPECT_EQ(place(data::to_tensors({data::Array::scalar(1.0f)}, reference())[0]), here());
   nn::LossScale scaling({.device = reference()});
   EXPECT_EQ(place(scaling.inverse()), here());
   scaling.update(ones({}, DType::boolean, &reference()));
   EXPECT_EQ(place(scaling.value()), here(__LINE__ - 1));
   const nn::GRU layer(3, 2, {.device = reference()});
-  EXPECT_EQ(place(layer.run(f32({5, 4, 3})).states), here());
-  EXPECT_EQ(place(layer.run(f32({5, 4, 3}), {}, std::vector<int64_t>{5, 4, 3, 0}).states), here());
+  EXPECT_EQ(place(layer.run(placed({5, 4, 3})).states), here());
+  EXPECT_EQ(place(layer.run(placed({5, 4, 3}), {}, std::vector<int64_t>{5, 4, 3, 0}).states), here());
   EXPECT_EQ(place(nn::GRUCell(3, 2, {.device = reference()}).step(x)[0]), here());
 }
 
 TEST(Place, GradientsAreMarkedWithTheLineTheyAreTheGradientOf) {
-  Tensor w = f32({3}).detach();
+  Tensor w = placed({3}).detach();
   w.set_requires_grad();
   const Tensor y = exp(w) * w;
   const Tensor loss = sum(y);
@@ -176,7 +178,7 @@ TEST(Place, GradientsAreMarkedWithTheLineTheyAreTheGradientOf) {
 }
 
 TEST(Place, HooksNameTheirOwnLine) {
-  Tensor w = f32({3}).detach();
+  Tensor w = placed({3}).detach();
   w.set_requires_grad();
   w.register_hook([](const Tensor& g) { return g * 3; });
   const unsigned line = __LINE__ - 1;
@@ -185,7 +187,7 @@ TEST(Place, HooksNameTheirOwnLine) {
 }
 
 TEST(Place, OptimizersNameTheLineOfTheUpdate) {
-  Tensor w = f32({3}).detach();
+  Tensor w = placed({3}).detach();
   w.set_requires_grad();
   nn::SGD sgd({w}, {.lr = 0.1});
   backward(sum(w * w));
@@ -202,16 +204,16 @@ TEST(Place, ErrorsEndWithIt) {
     }
     return "nothing";
   };
-  const Tensor a = f32({2, 3}), b = f32({2, 3});
+  const Tensor a = placed({2, 3}), b = placed({2, 3});
   EXPECT_EQ(text([&] { matmul(a, b); }),
             "[matmul] inner dimensions differ: a is (2, 3), b is (2, 3); did you mean transpose(b)? (" + here() + ")");
-  const std::string added = text([&] { static_cast<void>(a + f32({2, 2})); });
+  const std::string added = text([&] { static_cast<void>(a + placed({2, 2})); });
   EXPECT_EQ(added,
             "[add] shapes (2, 3) and (2, 2) do not broadcast: 3 beside 2 in dimension 1 from the end (they must be "
             "equal or one of them 1) (" +
                 here(__LINE__ - 4) + ")");
   Net net;
-  const std::string shown = text([&] { net(f32({1, 4})); });  // the model's line and the call's
+  const std::string shown = text([&] { net(placed({1, 4})); });  // the model's line and the call's
   EXPECT_TRUE(shown.ends_with("(" + here(fc_line) + ", called from " + here(__LINE__ - 1) + ")")) << shown;
   EXPECT_EQ(text([] { throw ValueError("[mine] no call is under way"); }), "[mine] no call is under way");
 }

@@ -5,18 +5,12 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/core/base/error.h"
-#include "heddle/core/device/context.h"
-#include "heddle/core/functions/functions.h"
-#include "tests/support/device_test.h"
 
 namespace heddle::test {
-
-inline DeviceContext& reference() { return device("reference:0"); }
-inline Tensor of(const Shape& shape, DType t = DType::f32) { return ones(shape, t, &reference()); }
-inline Tensor whole(const Shape& shape) { return of(shape, DType::i32); }
 
 struct Bad {
   std::function<void()> call;
@@ -30,6 +24,19 @@ inline void expect_refused(const std::vector<Bad>& table) {
       ADD_FAILURE() << bad.text << ": no error";
     } catch (const UserError& e) {
       EXPECT_NE(std::string(e.what()).find(bad.text), std::string::npos) << bad.text << ": " << e.what();
+    }
+  }
+}
+
+// Errors of one class alone; the texts are how the messages begin.
+template <class Exception>
+void expect_refused_as(const std::vector<Bad>& table) {
+  for (const Bad& bad : table) {
+    try {
+      bad.call();
+      ADD_FAILURE() << bad.text << ": no error";
+    } catch (const Exception& e) {
+      EXPECT_TRUE(std::string_view(e.what()).starts_with(bad.text)) << bad.text << ": " << e.what();
     }
   }
 }

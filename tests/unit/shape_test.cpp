@@ -8,7 +8,7 @@ namespace heddle {
 namespace {
 
 template <class F>
-std::string error_of(F&& f) {
+std::string shape_error_of(F&& f) {
   try {
     f();
   } catch (const ShapeError& e) {
@@ -51,16 +51,16 @@ TEST(Shape, Edits) {
 }
 
 TEST(Shape, Refusals) {
-  EXPECT_EQ(error_of([] { Shape{2, -3}; }), "[shape] negative dimension -3 in (2, -3)");
-  EXPECT_EQ(error_of([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }),
+  EXPECT_EQ(shape_error_of([] { Shape{2, -3}; }), "[shape] negative dimension -3 in (2, -3)");
+  EXPECT_EQ(shape_error_of([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }),
             "[shape] (1, 1, 1, 1, 1, 1, 1, 1, 1) has 9 dimensions; at most 8 are supported");
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(shape_error_of([] {
               Shape{int64_t{1} << 40, int64_t{1} << 40};
             }),
             "[shape] the number of elements of (1099511627776, 1099511627776) does not fit 64 bits");
   EXPECT_EQ((Shape{int64_t{1} << 40, 0, int64_t{1} << 40}).numel(), 0);
-  EXPECT_EQ(error_of([] { (Shape{2, 3}).dim(2); }), "[dim] axis 2 is out of range for 2 dimensions");
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(shape_error_of([] { (Shape{2, 3}).dim(2); }), "[dim] axis 2 is out of range for 2 dimensions");
+  EXPECT_EQ(shape_error_of([] {
               (Shape{1, 1, 1, 1, 1, 1, 1, 1}).inserted(0, 1);
             }),
             "[shape] (1, 1, 1, 1, 1, 1, 1, 1) already has 8 dimensions");
@@ -69,12 +69,12 @@ TEST(Shape, Refusals) {
 TEST(Shape, Axes) {
   EXPECT_EQ(normalize_axis(-1, 3, "op"), 2);
   EXPECT_EQ(normalize_axis(0, 3, "op"), 0);
-  EXPECT_EQ(error_of([] { normalize_axis(3, 3, "sum"); }), "[sum] axis 3 is out of range for 3 dimensions");
-  EXPECT_EQ(error_of([] { normalize_axis(-2, 1, "sum"); }), "[sum] axis -2 is out of range for 1 dimension");
-  EXPECT_EQ(error_of([] { normalize_axis(0, 0, "sum"); }), "[sum] axis 0 is out of range for 0 dimensions");
+  EXPECT_EQ(shape_error_of([] { normalize_axis(3, 3, "sum"); }), "[sum] axis 3 is out of range for 3 dimensions");
+  EXPECT_EQ(shape_error_of([] { normalize_axis(-2, 1, "sum"); }), "[sum] axis -2 is out of range for 1 dimension");
+  EXPECT_EQ(shape_error_of([] { normalize_axis(0, 0, "sum"); }), "[sum] axis 0 is out of range for 0 dimensions");
   EXPECT_EQ(normalize_axes({}, 3, "op"), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(normalize_axes({-1, 0}, 3, "op"), (std::vector<int>{0, 2}));
-  EXPECT_EQ(error_of([] { normalize_axes({1, -1}, 2, "max"); }), "[max] axis 1 is given twice");
+  EXPECT_EQ(shape_error_of([] { normalize_axes({1, -1}, 2, "max"); }), "[max] axis 1 is given twice");
 }
 
 TEST(Shape, Broadcast) {
@@ -83,12 +83,12 @@ TEST(Shape, Broadcast) {
   EXPECT_EQ(broadcast_shapes({}, {7}, "add"), (Shape{7}));
   EXPECT_EQ(broadcast_shapes({1}, {0, 4}, "add"), (Shape{0, 4}));
   EXPECT_EQ(broadcast_shapes({0}, {1}, "add"), (Shape{0}));
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(shape_error_of([] {
               broadcast_shapes({32, 10}, {32}, "add");
             }),
             "[add] shapes (32, 10) and (32) do not broadcast: 10 beside 32 in dimension 1 from the end (they must be "
             "equal or one of them 1)");
-  EXPECT_NE(error_of([] { broadcast_shapes({0}, {2}, "add"); }), "no ShapeError");
+  EXPECT_NE(shape_error_of([] { broadcast_shapes({0}, {2}, "add"); }), "no ShapeError");
 }
 
 TEST(Shape, RowMajorStrides) {

@@ -9,17 +9,18 @@
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/node.h"
+#include "tests/support/reference_device.h"
 #include "tests/unit/refused.h"
 
 namespace heddle {
 namespace {
 
-using test::reference;
+using tests::reference;
 
 Tensor counted(const Shape& shape) {
   return reshape(arange(0, static_cast<double>(shape.numel()), 1, DType::i32, &reference()), shape);
 }
-std::vector<int> values(const Tensor& x) { return x.to_vector<int>(); }
+std::vector<int> integers(const Tensor& x) { return x.to_vector<int>(); }
 
 // Nothing can be written through a part, or into any other temporary.
 using Part = decltype(std::declval<Tensor&>()[0]);
@@ -43,9 +44,9 @@ static_assert(!std::is_convertible_v<double, Subscript> && !std::is_convertible_
 TEST(Subscript, AnIndexTakesOneElementOfTheFirstAxis) {
   const Tensor x = counted({3, 2});
   EXPECT_EQ(x[1].shape(), (Shape{2}));
-  EXPECT_EQ(values(x[0]), (std::vector<int>{0, 1}));
-  EXPECT_EQ(values(x[-1]), (std::vector<int>{4, 5}));
-  EXPECT_EQ(values(x[size_t{2}]), (std::vector<int>{4, 5}));
+  EXPECT_EQ(integers(x[0]), (std::vector<int>{0, 1}));
+  EXPECT_EQ(integers(x[-1]), (std::vector<int>{4, 5}));
+  EXPECT_EQ(integers(x[size_t{2}]), (std::vector<int>{4, 5}));
   EXPECT_EQ(x[2][1].shape(), Shape{});
   EXPECT_EQ(x[2][-2].item<int>(), 4);
   EXPECT_EQ((x[{2, 0}].item<int>()), 4);
@@ -75,7 +76,7 @@ TEST(Subscript, SlicesAreThoseOfPython) {
       for (const auto& stop : bounds) {
         for (const int64_t step : {-5, -2, -1, 1, 2, 5}) {
           const Slice s{start, stop, step};
-          ASSERT_EQ(values(x[s]), walked(size, s))
+          ASSERT_EQ(integers(x[s]), walked(size, s))
               << size << ": " << start.value_or(99) << " " << stop.value_or(99) << " " << step;
         }
       }
@@ -88,7 +89,7 @@ TEST(Subscript, ItemsTakeTheAxesInOrder) {
   const Tensor x = counted({2, 3, 4});
   const auto check = [](const Tensor& part, const Shape& shape, const std::vector<int>& expected) {
     EXPECT_EQ(part.shape(), shape);
-    EXPECT_EQ(values(part), expected);
+    EXPECT_EQ(integers(part), expected);
   };
   check(x[{1, Slice{1, 3}, -1}], {2}, {19, 23});
   check(x[{Slice{}, 0, Slice{.step = -2}}], {2, 2}, {3, 1, 15, 13});
@@ -98,8 +99,8 @@ TEST(Subscript, ItemsTakeTheAxesInOrder) {
   check(x[{new_axis, 1, 0}], {1, 4}, {12, 13, 14, 15});
   check(x[{1, new_axis, 0, new_axis, ellipsis, new_axis}], {1, 1, 4, 1}, {12, 13, 14, 15});
   check(x[{Slice{2}, ellipsis}], {0, 3, 4}, {});
-  check(x[ellipsis], {2, 3, 4}, values(x));
-  check(x[{}], {2, 3, 4}, values(x));
+  check(x[ellipsis], {2, 3, 4}, integers(x));
+  check(x[{}], {2, 3, 4}, integers(x));
   check(x[new_axis][0][1][2], {4}, {20, 21, 22, 23});
   check(counted({})[{}], {}, {0});
   check(counted({})[new_axis], {1}, {0});

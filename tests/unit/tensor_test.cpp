@@ -13,15 +13,14 @@
 #include "heddle/core/graph/node.h"
 #include "heddle/core/graph/philox.h"
 #include "heddle/core/op/primitives.h"
+#include "tests/support/reference_device.h"
+#include "tests/unit/reference_tensors.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& reference() { return device("reference:0"); }
-
-Tensor floats(const std::vector<float>& values, const Shape& shape) {
-  return Tensor::from_vector(values, shape, &reference());
-}
+using test::floats;
+using tests::reference;
 
 template <class E, class F>
 std::string error_of(F&& f) {
