@@ -9,6 +9,7 @@
 #include "heddle/core/tiles/matmul_tiles.h"
 #include "tests/kernels/body_variants.h"
 #include "tests/kernels/hopper.h"
+#include "tests/support/coverage.h"
 
 namespace heddle {
 namespace {
@@ -59,15 +60,22 @@ std::vector<BodyVariant> matmul_defaults() {
   return all;
 }
 
-// For each capability what asks for it, the rest for the oldest alone: a text that asks for none is the same to NVRTC.
+// The capabilities that a text is compiled for: the oldest alone where it asks for none, since it is the same to NVRTC
+// then; else one in turn, in the full coverage each.
+std::vector<int> capabilities_of(const std::string& text, size_t turn) {
+  if (text.find("__CUDA_ARCH") == std::string::npos) return {75};
+  const std::vector<int> all{75, 80, 90};
+  return tests::coverage_from_environment() == checks::Coverage::full ? all : std::vector<int>{all[turn % all.size()]};
+}
+
 TEST(CompileBodies, CudaToPtx) {
   std::string reason;
   if (!cuda::have_nvrtc(&reason)) GTEST_SKIP() << reason;
+  size_t turn = 0;
   for (const auto& v : body_variants(4)) {
     SCOPED_TRACE(v.label());
     const std::string text = print(v.source(), Target::cuda);
-    const bool asks = text.find("__CUDA_ARCH") != std::string::npos;
-    for (const int sm : asks ? std::vector<int>{75, 80, 90} : std::vector<int>{75}) {
+    for (const int sm : capabilities_of(text, turn++)) {
       const std::string ptx = cuda::compile_ptx(text, v.body, sm);
       EXPECT_NE(ptx.find(".entry heddle_kernel"), std::string::npos);
       EXPECT_NE(ptx.find(".target sm_" + std::to_string(sm)), std::string::npos);

@@ -6,6 +6,12 @@ foreach(backend vulkan cuda)
   endif()
 endforeach()
 
+# What PoCL compiles with its optimiser (tests/CMakeLists.txt): what reads its machine code, and products.
+set(heddle_optimised_tests MachineCode.*:Devices/MatmulTest.*/opencl)
+set_tests_properties(kernels PROPERTIES ENVIRONMENT "GTEST_FILTER=-${heddle_optimised_tests}")
+add_test(NAME kernels_optimised COMMAND heddle_tests_kernels --gtest_filter=${heddle_optimised_tests})
+set_tests_properties(kernels_optimised PROPERTIES LABELS kernels)
+
 # The rows that README.md shows, as files that readme_rows_test.cpp includes.
 include(${PROJECT_SOURCE_DIR}/cmake/doc_code.cmake)
 foreach(row op=HEDDLE_UNARY gradient=HEDDLE_GRAD_UNARY catalogue=HEDDLE_ELEMENTWISE)
