@@ -37,6 +37,7 @@ file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/onnx/*.cpp)
 # Objects by themselves: what they compile with is said of all, and files with options of their own are never one unit.
 add_library(heddle_onnx OBJECT ${sources} ${folder}/onnx.pb.h)
 heddle_warnings(heddle_onnx)
+add_dependencies(heddle_onnx heddle_onnx_proto)  # one of them runs protoc
 target_include_directories(heddle_onnx PRIVATE ${HEDDLE_INCLUDE_ROOT})
 target_include_directories(heddle_onnx SYSTEM PRIVATE ${folder} ${HEDDLE_PROTOBUF_INCLUDE})
 target_link_libraries(heddle_onnx PRIVATE fmt::fmt)

@@ -1,6 +1,7 @@
 // DeformConv: a convolution whose windows read where the offsets send them (Dai et al., "Deformable Convolutional
 // Networks", 2017, equation 2; with masks Zhu et al., "Deformable ConvNets v2", 2018, equation 1).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "heddle/onnx/ops/build.h"
 #include "heddle/onnx/ops/volume.h"
