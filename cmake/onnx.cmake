@@ -35,12 +35,10 @@ target_compile_options(heddle_onnx_proto PRIVATE -w)
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/onnx/*.cpp)
 # Objects by themselves: what they compile with is said of all, and files with options of their own are never one unit.
-add_library(heddle_onnx OBJECT ${sources} ${folder}/onnx.pb.h)
+add_library(heddle_onnx OBJECT ${sources})
 heddle_warnings(heddle_onnx)
-add_dependencies(heddle_onnx heddle_onnx_proto)  # one of them runs protoc
 target_include_directories(heddle_onnx PRIVATE ${HEDDLE_INCLUDE_ROOT})
-target_include_directories(heddle_onnx SYSTEM PRIVATE ${folder} ${HEDDLE_PROTOBUF_INCLUDE})
-target_link_libraries(heddle_onnx PRIVATE fmt::fmt)
+target_link_libraries(heddle_onnx PRIVATE heddle_onnx_proto fmt::fmt)
 set_target_properties(heddle_onnx PROPERTIES POSITION_INDEPENDENT_CODE ON)
 if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3")
   target_compile_options(heddle_onnx PRIVATE $<$<CONFIG:Release>:-O1>)  # records, computes nothing

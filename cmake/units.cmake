@@ -4,14 +4,10 @@
 # name in an anonymous namespace: tests/unit/folder_names_test.cpp.
 set(HEDDLE_UNIT_BYTES 250000)  # of sources: what a compiler takes half a minute and a gigabyte for
 
-# heddle_units(target [bytes]): groups the sources that the target has by now.
+# heddle_units(target): groups the sources that the target has by now.
 function(heddle_units target)
   if(NOT HEDDLE_UNITS)
     return()
-  endif()
-  set(most ${HEDDLE_UNIT_BYTES})
-  if(ARGC GREATER 1)
-    set(most ${ARGV1})
   endif()
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cpp$")
@@ -31,7 +27,7 @@ function(heddle_units target)
       set(held 0)
     endif()
     math(EXPR held "${held} + ${bytes}")
-    if(held GREATER most)
+    if(held GREATER HEDDLE_UNIT_BYTES)
       math(EXPR number "${number} + 1")
       set(held ${bytes})
     endif()

@@ -10,11 +10,11 @@ target_link_libraries(heddle_ptx PUBLIC Threads::Threads)
 set_target_properties(heddle_ptx PROPERTIES POSITION_INDEPENDENT_CODE ON)
 # Conformance runs on its loops. Registers are bytes that instructions read as their types; a * b + c rounds twice.
 target_compile_options(heddle_ptx PRIVATE -O2 -fno-strict-aliasing -ffp-contract=off)
-heddle_units(heddle_ptx 100000)
+heddle_units(heddle_ptx)
 
 add_executable(heddle_tests_ptx ${tests})
 heddle_warnings(heddle_tests_ptx)
 target_link_libraries(heddle_tests_ptx PRIVATE heddle_test_support heddle_ptx GTest::gtest_main)
-heddle_units(heddle_tests_ptx 100000)
+heddle_units(heddle_tests_ptx)
 add_test(NAME ptx COMMAND heddle_tests_ptx)
 set_tests_properties(ptx PROPERTIES LABELS ptx)
