@@ -24,10 +24,8 @@ def program(name, sources, build, out, fail):
     links = linking(build)
     if links is None:
         fail(f"{build} is no llama.cpp: neither bin/libllama.so in it (build the target llama) nor xllamacpp's .so")
-    root = pathlib.Path(__file__).resolve().parent.parent
-    here = root / "bench" / "llama" / f"{name}.cpp"
+    here = pathlib.Path(__file__).resolve().parent / "llama" / f"{name}.cpp"
     command = ["c++", "-std=c++17", "-O2", str(here), f"-I{sources}/include", f"-I{sources}/ggml/include"]
-    command += ["-iquote", str(root)]
     if subprocess.run(command + links + ["-o", out], check=False).returncode != 0:
         fail(f"{here.name} was not compiled against {sources}")
     return out

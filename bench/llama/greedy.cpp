@@ -16,9 +16,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/llama/fail.h"
-
 namespace {
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "llama_greedy: %s\n", what);
+  std::exit(2);
+}
 
 double log_probability(const float* logits, int32_t vocabulary, llama_token token) {
   const double most = *std::max_element(logits, logits + vocabulary);
@@ -31,7 +34,7 @@ std::vector<llama_token> tokens_of(const llama_vocab* vocab, const std::string& 
   std::vector<llama_token> tokens(text.size() + 8);
   const int32_t count = llama_tokenize(vocab, text.data(), static_cast<int32_t>(text.size()), tokens.data(),
                                        static_cast<int32_t>(tokens.size()), true, false);
-  if (count < 1) fail("llama_greedy", "a line has no tokens");
+  if (count < 1) fail("a line has no tokens");
   tokens.resize(static_cast<size_t>(count));
   return tokens;
 }
@@ -49,7 +52,7 @@ void answer(llama_context* context, const llama_vocab* vocab, const std::string&
       if (llama_vocab_is_eog(vocab, token)) break;
       made += (made.empty() ? "" : " ") + std::to_string(token);
     }
-    if (llama_decode(context, llama_batch_get_one(&token, 1)) != 0) fail("llama_greedy", "llama_decode failed");
+    if (llama_decode(context, llama_batch_get_one(&token, 1)) != 0) fail("llama_decode failed");
     const float* logits = llama_get_logits_ith(context, -1);
     if (i + 1 < prompt.size()) sum += log_probability(logits, vocabulary, prompt[i + 1]);
     next = static_cast<llama_token>(std::max_element(logits, logits + vocabulary) - logits);
@@ -60,26 +63,26 @@ void answer(llama_context* context, const llama_vocab* vocab, const std::string&
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) fail("llama_greedy", "usage: llama_greedy MODEL.gguf ADAPTER.gguf|- TOKENS < lines");
+  if (argc != 4) fail("usage: llama_greedy MODEL.gguf ADAPTER.gguf|- TOKENS < lines");
   llama_log_set(
       [](ggml_log_level level, const char* text, void*) {
         if (level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr);
       },
       nullptr);
   llama_model* model = llama_model_load_from_file(argv[1], llama_model_default_params());
-  if (model == nullptr) fail("llama_greedy", "the model was refused");
+  if (model == nullptr) fail("the model was refused");
   llama_context_params params = llama_context_default_params();
   params.n_ctx = 2048;
   params.n_threads = params.n_threads_batch = 1;  // more of them wait for each other where cores are shared
   params.type_k = params.type_v = GGML_TYPE_F32;
   params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   llama_context* context = llama_init_from_model(model, params);
-  if (context == nullptr) fail("llama_greedy", "no context could be made");
+  if (context == nullptr) fail("no context could be made");
   if (std::string(argv[2]) != "-") {
     llama_adapter_lora* adapter = llama_adapter_lora_init(model, argv[2]);
     float scale = 1;
     if (adapter == nullptr || llama_set_adapters_lora(context, &adapter, 1, &scale) != 0)
-      fail("llama_greedy", "the adapter was refused");
+      fail("the adapter was refused");
   }
   for (std::string line; std::getline(std::cin, line);)
     answer(context, llama_model_get_vocab(model), line, std::atoi(argv[3]));

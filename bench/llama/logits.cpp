@@ -17,15 +17,18 @@
 #include <string>
 #include <vector>
 
-#include "bench/llama/fail.h"
-
 namespace {
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "llama_logits: %s\n", what);
+  std::exit(2);
+}
 
 std::vector<llama_token> tokens_of(const llama_vocab* vocab, const std::string& text, size_t most) {
   std::vector<llama_token> tokens(text.size() + 8);
   const int32_t count = llama_tokenize(vocab, text.data(), static_cast<int32_t>(text.size()), tokens.data(),
                                        static_cast<int32_t>(tokens.size()), true, false);
-  if (count < 0) fail("llama_logits", "a text has more tokens than bytes");
+  if (count < 0) fail("a text has more tokens than bytes");
   tokens.resize(std::min(static_cast<size_t>(count), most));
   return tokens;
 }
@@ -41,7 +44,7 @@ void answer(llama_context* context, const llama_vocab* vocab, std::vector<llama_
   put(out, tokens.data(), tokens.size() * sizeof tokens[0]);
   llama_memory_clear(llama_get_memory(context), true);
   for (llama_token& token : tokens) {
-    if (llama_decode(context, llama_batch_get_one(&token, 1)) != 0) fail("llama_logits", "llama_decode failed");
+    if (llama_decode(context, llama_batch_get_one(&token, 1)) != 0) fail("llama_decode failed");
     put(out, llama_get_logits_ith(context, -1), vocabulary * sizeof(float));
   }
 }
@@ -53,21 +56,21 @@ llama_context* context_of(llama_model* model) {
   params.type_k = params.type_v = GGML_TYPE_F32;
   params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   llama_context* context = llama_init_from_model(model, params);
-  if (context == nullptr) fail("llama_logits", "no context could be made");
+  if (context == nullptr) fail("no context could be made");
   return context;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) fail("llama_logits", "usage: llama_logits MODEL.gguf MOST OUT < texts");
+  if (argc != 4) fail("usage: llama_logits MODEL.gguf MOST OUT < texts");
   llama_log_set(
       [](ggml_log_level level, const char* text, void*) {
         if (level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr);
       },
       nullptr);
   llama_model* model = llama_model_load_from_file(argv[1], llama_model_default_params());
-  if (model == nullptr) fail("llama_logits", "the model was refused");
+  if (model == nullptr) fail("the model was refused");
   llama_context* context = context_of(model);
   const llama_vocab* vocab = llama_model_get_vocab(model);
   std::ofstream out(argv[3], std::ios::binary);
@@ -75,7 +78,7 @@ int main(int argc, char** argv) {
   put(out, &vocabulary, sizeof vocabulary);
   for (int32_t bytes = 0; std::cin.read(reinterpret_cast<char*>(&bytes), sizeof bytes);) {
     std::string text(static_cast<size_t>(bytes), '\0');
-    if (!std::cin.read(text.data(), bytes)) fail("llama_logits", "the last text is cut off");
+    if (!std::cin.read(text.data(), bytes)) fail("the last text is cut off");
     answer(context, vocab, tokens_of(vocab, text, std::strtoul(argv[2], nullptr, 10)), out);
   }
   return out.flush() ? 0 : 2;

@@ -9,6 +9,7 @@
 #include "heddle/core/device/registry.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 
@@ -131,8 +132,7 @@ TEST_P(Doctor, ARightDeviceIsTestedOnce) {
   EXPECT_EQ(train("second").exit_code, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Doctor, testing::ValuesIn(kernel_devices()),
-                         [](const auto& test) { return test.param.substr(0, test.param.find(':')); });
+INSTANTIATE_TEST_SUITE_P(Devices, Doctor, testing::ValuesIn(kernel_devices()), tests::backend_test_name);
 
 TEST(DoctorErrors, BadInput) {
   expect_user_error({"doctor", "--device", "abacus:0", "--report", "none"}, "abacus:0");

@@ -11,6 +11,7 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/nn/nn.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -421,8 +422,7 @@ TEST_P(CompileTest, FourThreads) {
   EXPECT_EQ(f.stats().recorded + f.stats().replayed, 80u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, CompileTest, ::testing::ValuesIn(test::value_devices()),
-                         [](const auto& tested) { return tested.param.substr(0, tested.param.find(':')); });
+INSTANTIATE_TEST_SUITE_P(Devices, CompileTest, ::testing::ValuesIn(test::value_devices()), tests::backend_test_name);
 
 }  // namespace
 }  // namespace heddle

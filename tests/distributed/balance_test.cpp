@@ -14,8 +14,8 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/ir/dynamic_shapes.h"
-#include "tests/distributed/device_name.h"
 #include "tests/distributed/train_ranks.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -128,7 +128,7 @@ TEST_P(BalanceOnDevices, TrainingsKeepTheirLosses) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, BalanceOnDevices, testing::ValuesIn(heddle::test::value_devices()),
-                         tests::device_name);
+                         tests::backend_test_name);
 
 }  // namespace
 }  // namespace heddle::train

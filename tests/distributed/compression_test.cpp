@@ -14,9 +14,9 @@
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/train/replicas.h"
-#include "tests/distributed/device_name.h"
 #include "tests/distributed/layers_task.h"
 #include "tests/distributed/train_ranks.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -180,7 +180,7 @@ TEST_P(CompressionTest, WhatIsNotFiniteIsNotHidden) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CompressionTest, testing::ValuesIn(heddle::test::value_devices()),
-                         tests::device_name);
+                         tests::backend_test_name);
 
 class CompressedTraining : public CompressionTest {};
 
@@ -208,7 +208,7 @@ TEST_P(CompressedTraining, LossesStayNearAndRanksAreTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CompressedTraining, testing::ValuesIn(heddle::test::value_devices()),
-                         tests::device_name);
+                         tests::backend_test_name);
 
 TEST(Compression, WhatDoesNotFitIsRefused) {
   Config c = small_config();

@@ -16,7 +16,7 @@
 #include "heddle/core/device/storage.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/node.h"
-#include "tests/distributed/device_name.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -162,7 +162,7 @@ TEST_P(InOrder, AnErrorEndsACompiledCall) {
   tests::expect_error<ValueError>([&] { (void)outer(x); }, {"not within another compiled function"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, InOrder, testing::ValuesIn(test::value_devices()), tests::device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, InOrder, testing::ValuesIn(test::value_devices()), tests::backend_test_name);
 
 }  // namespace
 }  // namespace heddle

@@ -15,7 +15,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/checkpoint.h"
 #include "heddle/core/graph/evaluate_in_order.h"
-#include "tests/distributed/device_name.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -248,7 +248,7 @@ TEST_P(LentSegmentsTest, AssignsOnTheWay) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LentSegmentsTest, testing::ValuesIn(heddle::test::value_devices()),
-                         tests::device_name);
+                         tests::backend_test_name);
 
 }  // namespace
 }  // namespace heddle

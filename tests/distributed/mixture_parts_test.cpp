@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "heddle/core/ir/dynamic_shapes.h"
-#include "tests/distributed/device_name.h"
 #include "tests/distributed/mesh_runs.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 
 namespace heddle::train {
@@ -91,7 +91,8 @@ TEST_P(MixtureInParts, LossesAreThoseOfAccumulation) {
   expect_near(run(parts, {}).front().losses, run(batches, {}).front().losses, 1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, MixtureInParts, testing::ValuesIn(heddle::test::value_devices()), tests::device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, MixtureInParts, testing::ValuesIn(heddle::test::value_devices()),
+                         tests::backend_test_name);
 
 }  // namespace
 }  // namespace heddle::train

@@ -12,9 +12,9 @@
 #include "heddle/train/batch_parts.h"
 #include "heddle/train/exact_squares.h"
 #include "heddle/train/part_sum.h"
-#include "tests/distributed/device_name.h"
 #include "tests/distributed/layers_task.h"
 #include "tests/distributed/train_ranks.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
@@ -233,7 +233,8 @@ TEST_P(PartsTraining, AResumedRunGivesTheSameBits) {
   expect_error<ValueError>([&] { (void)train_alone(other, GetParam(), how); }, {"4 parts", "8 parts"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, PartsTraining, testing::ValuesIn(heddle::test::value_devices()), tests::device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, PartsTraining, testing::ValuesIn(heddle::test::value_devices()),
+                         tests::backend_test_name);
 
 TEST(BatchParts, WhatDoesNotDivideIsRefused) {
   DeviceContext& where = device("reference:0");

@@ -14,10 +14,10 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/node.h"
-#include "tests/distributed/device_name.h"
 #include "tests/distributed/rank_threads.h"
 #include "tests/distributed/ranks_by_hand.h"
 #include "tests/distributed/values_test.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -187,7 +187,8 @@ TEST_P(PipelineTest, StagesKeepWhatBackwardPassesRead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, PipelineTest, testing::ValuesIn(heddle::test::value_devices()), tests::device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, PipelineTest, testing::ValuesIn(heddle::test::value_devices()),
+                         tests::backend_test_name);
 
 TEST(PipelineErrors, NameWhatDoesNotFit) {
   DeviceContext& reference = heddle::device("reference:0");

@@ -10,9 +10,9 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/registry.h"
-#include "tests/distributed/device_name.h"
 #include "tests/distributed/rank_threads.h"
 #include "tests/distributed/train_ranks.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -175,7 +175,8 @@ TEST_P(SharedTraining, DevicesOfSeveralKindsHoldTheSameWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, SharedTraining, testing::ValuesIn(heddle::test::value_devices()), tests::device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, SharedTraining, testing::ValuesIn(heddle::test::value_devices()),
+                         tests::backend_test_name);
 
 }  // namespace
 }  // namespace heddle::train

@@ -13,9 +13,9 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/train/replicas.h"
-#include "tests/distributed/device_name.h"
 #include "tests/distributed/layers_task.h"
 #include "tests/distributed/train_ranks.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 
@@ -355,7 +355,7 @@ TEST(ShardedStep, WhatDoesNotExistIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ShardedTraining, testing::ValuesIn(heddle::test::value_devices()),
-                         tests::device_name);
+                         tests::backend_test_name);
 
 }  // namespace
 }  // namespace heddle::train

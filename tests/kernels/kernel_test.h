@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checks/kernel_test.h"
+#include "tests/support/device_test.h"
 
 namespace heddle::test {
 
@@ -26,10 +27,6 @@ class KernelTest : public heddle::KernelTest {
   }
 };
 
-inline std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-
 // cuda:0 only where there is an NVIDIA driver, or alone over the executor of PTX (tools/ptx.sh): elsewhere every test
 // would be a skip.
 inline std::vector<std::string> driver_ids() {
@@ -40,8 +37,9 @@ inline std::vector<std::string> driver_ids() {
 }
 
 #undef HEDDLE_ON_DEVICES
-#define HEDDLE_ON_DEVICES(Suite) \
-  INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::ValuesIn(heddle::test::driver_ids()), heddle::test::device_name)
+#define HEDDLE_ON_DEVICES(Suite)                                                          \
+  INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::ValuesIn(heddle::test::driver_ids()), \
+                           heddle::tests::backend_test_name)
 
 // Multiples of 1/4 in [-2, 2): exact in every float type, and sums of many products of them are exact in f32.
 inline double quarter(uint64_t& state) {

@@ -13,6 +13,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/functions/user/user_kernel.h"
 #include "heddle/core/op/op.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -103,8 +104,7 @@ class ReadmeRow : public ::testing::TestWithParam<std::string> {
  protected:
   DeviceContext& device() const { return heddle::device(GetParam()); }
 };
-INSTANTIATE_TEST_SUITE_P(Devices, ReadmeRow, ::testing::ValuesIn(test::value_devices()),
-                         [](const auto& device) { return device.param.substr(0, device.param.find(':')); });
+INSTANTIATE_TEST_SUITE_P(Devices, ReadmeRow, ::testing::ValuesIn(test::value_devices()), tests::backend_test_name);
 
 // The dialect's expression on the device and the gradient's row, against the host's expression in double precision.
 TEST_P(ReadmeRow, ExpressionsAndGradientAgree) {

@@ -6,13 +6,14 @@
 
 #include "heddle/core/device/context.h"
 #include "tests/kernels/user_kernels.h"
+#include "tests/support/device_test.h"
 
 namespace heddle {
 namespace {
 
 using namespace user_kernels;
 
-INSTANTIATE_TEST_SUITE_P(Devices, UserKernels, ::testing::ValuesIn(test::value_devices()), test_name);
+INSTANTIATE_TEST_SUITE_P(Devices, UserKernels, ::testing::ValuesIn(test::value_devices()), tests::backend_test_name);
 
 std::vector<double> map(const std::vector<double>& x, const std::function<double(double)>& f) {
   std::vector<double> made;

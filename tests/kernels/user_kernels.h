@@ -79,9 +79,6 @@ class UserKernels : public ::testing::TestWithParam<std::string> {
     return device().counters().kernels - before;
   }
 };
-inline std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
 
 inline void expect_close(const std::vector<double>& found, const std::vector<double>& expected, double tolerance,
                          const char* what) {

@@ -11,6 +11,7 @@
 #include "heddle/nn/layers.h"
 #include "heddle/nn/optim.h"
 #include "tests/nn/support.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 
 namespace heddle::tests {
@@ -196,10 +197,7 @@ TEST_P(FusedOptim, NormsOfAllOrders) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, FusedOptim, testing::ValuesIn(test::value_devices()), [](const auto& param_info) {
-  const std::string id = param_info.param;
-  return id.substr(0, id.find(':'));
-});
+INSTANTIATE_TEST_SUITE_P(Devices, FusedOptim, testing::ValuesIn(test::value_devices()), tests::backend_test_name);
 
 TEST(Clip, ScalesGradientsLikePyTorch) {
   Tensor x = f32({0, 0}, Shape{2}).set_requires_grad(), y = f32({0}, Shape{1}).set_requires_grad(),

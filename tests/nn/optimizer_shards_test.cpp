@@ -7,6 +7,7 @@
 #include "heddle/nn/clip.h"
 #include "heddle/nn/optim.h"
 #include "tests/nn/support.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 
 namespace heddle::tests {
@@ -203,10 +204,7 @@ TEST(OptimizerShard, WhatIsNoneIsRefused) {
   expect_error<ValueError>([&] { (void)adam.update_shards({gradient}); }, {"it needs the norm of all gradients"});
 }
 
-std::string device_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, OptimizerShards, testing::ValuesIn(heddle::test::value_devices()), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, OptimizerShards, testing::ValuesIn(heddle::test::value_devices()), backend_test_name);
 
 }  // namespace
 }  // namespace heddle::tests

@@ -14,7 +14,6 @@ namespace {
 
 using test::four_threads;
 using test::leaf;
-using test::null_device;
 
 TEST(CompileThreads, OneFunctionOneDevice) {
   const Tensor w = leaf({64}), x = leaf({64});
@@ -49,8 +48,7 @@ TEST(CompileThreads, AnExceptionInOneLeavesTheOthers) {
   const auto f = compile([](const Tensor& t) { return matmul(t, t); });
   std::atomic<int> thrown{0};
   four_threads([&](int t) {
-    const Tensor square = Tensor::from_vector(std::vector<float>(16, 1.0f), Shape{4, 4}, &null_device());
-    const Tensor bad = Tensor::from_vector(std::vector<float>(6, 1.0f), Shape{2, 3}, &null_device());
+    const Tensor square = leaf({4, 4}), bad = leaf({2, 3});
     for (int i = 0; i < 10; ++i) {
       try {
         f(t == 3 && i % 2 == 0 ? bad : square);

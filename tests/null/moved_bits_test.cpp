@@ -13,15 +13,14 @@ namespace heddle {
 namespace {
 
 using test::leaf;
-using test::null_device;
+using test::lower_pending;
 
 // Texts of the kernels that compute `program`, of every target and both forms of lanes.
 std::vector<std::string> texts(const std::function<Tensor()>& program) {
   std::vector<std::string> all;
-  const Caps& caps = null_device().caps();
   for (const bool loop_lanes : {false, true}) {
     const Tensor result = program();
-    for (const LoweredKernel& kernel : test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps).kernels) {
+    for (const LoweredKernel& kernel : lower_pending(loop_lanes)) {
       for (const Target target : {Target::opencl, Target::glsl, Target::cuda})
         all.push_back(print(kernel.source, target));
     }

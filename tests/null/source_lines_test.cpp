@@ -22,12 +22,9 @@
 namespace heddle {
 namespace {
 
+using test::leaf;
 using test::null_device;
 
-Tensor given(const Shape& shape) {
-  Tensor x = Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device());
-  return x;
-}
 std::string line(unsigned number) { return "source_lines_test.cpp:" + std::to_string(number); }
 
 // The lines of each kernel of what is pending, as texts.
@@ -44,7 +41,7 @@ std::vector<std::vector<std::string>> pending_lines() {
 }
 
 TEST(Places, AFusedKernelNamesAllItsLines) {
-  const Tensor x = given({4, 8});
+  const Tensor x = leaf({4, 8});
   const Tensor a = exp(x) * 2;
   const Tensor y = softmax(a);
   const auto lines = pending_lines();
@@ -57,7 +54,7 @@ TEST(Places, AFusedKernelNamesAllItsLines) {
 }
 
 TEST(Places, KernelsThatPassesMakeForThemselvesNameWhomTheyServe) {
-  const Tensor x = given({1 << 20});
+  const Tensor x = leaf({1 << 20});
   const Tensor s = sum(x * x);  // in two stages
   const unsigned at = __LINE__ - 1;
   const auto lines = pending_lines();
@@ -70,7 +67,7 @@ TEST(Places, EveryKernelOfATrainingStepHasOne) {
   nn::Sequential model(nn::Linear(16, 8, {.device = null_device()}), nn::ReLU(),
                        nn::Linear(8, 4, {.device = null_device()}));
   nn::Adam adam(model.parameters());
-  const Tensor x = given({5, 16});
+  const Tensor x = leaf({5, 16});
   const Tensor target = zeros({5}, DType::i64, &null_device());
   const auto step = [&] {
     const Tensor y = model(x);
@@ -97,7 +94,7 @@ TEST(Places, EveryKernelOfATrainingStepHasOne) {
 }
 
 TEST(Places, TheSameStructureFromAnotherLineIsTheSameStep) {
-  const Tensor x = given({33});
+  const Tensor x = leaf({33});
   const auto before = null_device().counters();
   { eval({tanh(x) * 1.625}); }
   { eval({tanh(x) * 1.625}); }
@@ -135,14 +132,14 @@ TEST(Places, NotesNameTheKernelsOfAText) {
 }
 
 TEST(Places, TheReportOfACompiledFunction) {
-  Tensor w = given({256});
+  Tensor w = leaf({256});
   eval({w});
   auto f = compile([&](const Tensor& x) {
     w.assign(w * 0.5 + x);
     return sum(w * x);
   });
   EXPECT_THROW(f.memory(), ValueError);
-  f(given({256}));
+  f(leaf({256}));
   const MemoryReport report = f.memory();
   EXPECT_EQ(report.inputs + report.optimizer_state + report.parameters, 2u * 1024);
   EXPECT_GE(report.kernels, 1u);
@@ -158,7 +155,7 @@ TEST(Places, TheReportOfACompiledFunction) {
 TEST(BadInput, AFunctionThatComputesNothingIsRefusedInWords) {
   const auto f = compile([](const Tensor&) {}, {.name = "my step"});
   try {
-    f(given({3}));
+    f(leaf({3}));
     FAIL() << "not refused";
   } catch (const ValueError& e) {
     EXPECT_STREQ(e.what(),
@@ -170,7 +167,7 @@ TEST(BadInput, AFunctionThatComputesNothingIsRefusedInWords) {
 TEST(BadInput, HiddenStateThatChangedIsFoundAndSaid) {
   double hidden = 2;
   const auto f = compile([&](const Tensor& x) { return x * hidden; }, {.name = "my step"});
-  const Tensor x = given({3});
+  const Tensor x = leaf({3});
   for (int i = 0; i < 4; ++i) f(x);
   EXPECT_GE(f.stats().replayed, 1u);
   hidden = 3;

@@ -29,6 +29,11 @@ inline std::string device_test_name(const ::testing::TestParamInfo<std::string>&
   return name;
 }
 
+// By the backend alone: "opencl" of "opencl:0".
+inline std::string backend_test_name(const ::testing::TestParamInfo<std::string>& info) {
+  return info.param.substr(0, info.param.find(':'));
+}
+
 // On every device with kernels; a machine without any driver has no such test.
 #define HEDDLE_DEVICE_TESTS(Suite)                                                                \
   GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Suite);                                           \

@@ -11,6 +11,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/train/trainer.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train/small_task.h"
@@ -111,8 +112,7 @@ TEST_P(NotFinite, UnderALossScaleSuchAnUpdateIsLeftOut) {
   EXPECT_EQ(fault_of(task, c, device()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, NotFinite, testing::ValuesIn(test::value_devices()),
-                         [](const auto& info) { return info.param.substr(0, info.param.find(':')); });
+INSTANTIATE_TEST_SUITE_P(Devices, NotFinite, testing::ValuesIn(test::value_devices()), tests::backend_test_name);
 
 TEST(NotFiniteNames, FirstAndLast) {
   const auto of = [](float value) {

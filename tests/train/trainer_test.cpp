@@ -14,6 +14,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
 #include "heddle/train/model_file.h"
+#include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train/host.h"
@@ -160,10 +161,7 @@ TEST_P(Training, MixedPrecisionFollowsF32) {
   }
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
-INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::ValuesIn(test::value_devices()), test_name);
+INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::ValuesIn(test::value_devices()), tests::backend_test_name);
 
 // ---- what does not depend on the device
 

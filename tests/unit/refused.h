@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,28 +16,28 @@ struct Bad {
   const char* text;
 };
 
-inline void expect_refused(const std::vector<Bad>& table) {
-  for (const Bad& bad : table) {
-    try {
-      bad.call();
-      ADD_FAILURE() << bad.text << ": no error";
-    } catch (const UserError& e) {
-      EXPECT_NE(std::string(e.what()).find(bad.text), std::string::npos) << bad.text << ": " << e.what();
-    }
-  }
-}
-
-// Errors of one class alone; the texts are how the messages begin.
-template <class Exception>
-void expect_refused_as(const std::vector<Bad>& table) {
+// `said(message, text)`: whether it says why.
+template <class Exception, class Said>
+void expect_thrown(const std::vector<Bad>& table, const Said& said) {
   for (const Bad& bad : table) {
     try {
       bad.call();
       ADD_FAILURE() << bad.text << ": no error";
     } catch (const Exception& e) {
-      EXPECT_TRUE(std::string_view(e.what()).starts_with(bad.text)) << bad.text << ": " << e.what();
+      EXPECT_TRUE(said(std::string_view(e.what()), bad.text)) << bad.text << ": " << e.what();
     }
   }
+}
+
+inline void expect_refused(const std::vector<Bad>& table) {
+  expect_thrown<UserError>(
+      table, [](std::string_view message, const char* text) { return message.find(text) != std::string_view::npos; });
+}
+
+// Errors of one class alone; the texts are how the messages begin.
+template <class Exception>
+void expect_refused_as(const std::vector<Bad>& table) {
+  expect_thrown<Exception>(table, [](std::string_view message, const char* text) { return message.starts_with(text); });
 }
 
 }  // namespace heddle::test
