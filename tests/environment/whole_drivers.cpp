@@ -8,9 +8,7 @@ namespace {
 
 [[gnu::constructor(200)]] void let_drivers_optimise() {
   if (heddle::tests::coverage_from_environment() != heddle::checks::Coverage::full) return;
-  for (const char* variable :
-       {"POCL_EXTRA_BUILD_FLAGS", "POCL_WORK_GROUP_METHOD", "GALLIVM_PERF", "LP_NATIVE_VECTOR_WIDTH"})
-    unsetenv(variable);
+  for (const char* variable : {"POCL_EXTRA_BUILD_FLAGS", "GALLIVM_PERF", "LP_NATIVE_VECTOR_WIDTH"}) unsetenv(variable);
 }
 
 }  // namespace

@@ -6,8 +6,9 @@ foreach(backend vulkan cuda)
   endif()
 endforeach()
 
-# What PoCL compiles with its optimiser (tests/CMakeLists.txt): what reads its machine code, and products.
-set(heddle_optimised_tests MachineCode.*:Devices/MatmulTest.*/opencl)
+# What PoCL compiles with its optimiser (tests/CMakeLists.txt): what reads its machine code, and products. Those with
+# warpgroups PoCL 6 compiles wrongly without it (docs/decisions.md).
+set(heddle_optimised_tests MachineCode.*:Devices/MatmulTest.*/opencl:Devices/MatmulWarpgroupsTest.*/opencl)
 set_tests_properties(kernels PROPERTIES ENVIRONMENT "GTEST_FILTER=-${heddle_optimised_tests}")
 add_test(NAME kernels_optimised COMMAND heddle_tests_kernels --gtest_filter=${heddle_optimised_tests})
 set_tests_properties(kernels_optimised PROPERTIES LABELS kernels)
