@@ -1,6 +1,4 @@
 add_dependencies(heddle_tests_cli heddle_cli)
-# With no kernels cached it is bound by the compilers of drivers: 400 s on a fast machine, twice that on a slow one.
-set_tests_properties(cli PROPERTIES TIMEOUT 1800)
 include(${CMAKE_CURRENT_SOURCE_DIR}/consumer/group.cmake)
 # The example of the README is compiled with the test that compares the two.
 add_subdirectory(${PROJECT_SOURCE_DIR}/examples ${PROJECT_BINARY_DIR}/examples)
