@@ -60,23 +60,12 @@ std::vector<BodyVariant> matmul_defaults() {
   return all;
 }
 
-// The bodies' schedules for GPUs but matmul's, of which matmul_defaults() has what is picked: shared tiles where a body
-// has them, and a result per lane.
-bool for_gpus(const BodyVariant& v) {
-  const auto schedule = v.options.tunables.find("SCHEDULE");
-  const bool attention = v.body.starts_with("attention"), conv = v.body.starts_with("conv");
-  const int64_t first = attention ? 1 : 0, last = attention || conv ? 1 : 0;
-  const bool for_cpus = schedule != v.options.tunables.end() && (schedule->second < first || schedule->second > last);
-  return v.body != "matmul" && !for_cpus;
-}
-
-// The capabilities that a text is compiled for: one where it asks for none, since it is the same to NVRTC then, and
-// that one is NoSpillsOnHopper's where it compiles the text; else one in turn, in the full coverage each.
-std::vector<int> capabilities_of(const BodyVariant& v, const std::string& text, size_t turn) {
+// The capabilities that a text is compiled for: the oldest alone where it asks for none, since it is the same to NVRTC
+// then; else one in turn, in the full coverage each.
+std::vector<int> capabilities_of(const std::string& text, size_t turn) {
+  if (text.find("__CUDA_ARCH") == std::string::npos) return {75};
   const std::vector<int> all{75, 80, 90};
-  const bool full = tests::coverage_from_environment() == checks::Coverage::full;
-  if (text.find("__CUDA_ARCH") == std::string::npos) return full || !for_gpus(v) ? std::vector{75} : std::vector<int>{};
-  return full ? all : std::vector<int>{all[turn % all.size()]};
+  return tests::coverage_from_environment() == checks::Coverage::full ? all : std::vector<int>{all[turn % all.size()]};
 }
 
 TEST(CompileBodies, CudaToPtx) {
@@ -86,7 +75,7 @@ TEST(CompileBodies, CudaToPtx) {
   for (const auto& v : body_variants(4)) {
     SCOPED_TRACE(v.label());
     const std::string text = print(v.source(), Target::cuda);
-    for (const int sm : capabilities_of(v, text, turn++)) {
+    for (const int sm : capabilities_of(text, turn++)) {
       const std::string ptx = cuda::compile_ptx(text, v.body, sm);
       EXPECT_NE(ptx.find(".entry heddle_kernel"), std::string::npos);
       EXPECT_NE(ptx.find(".target sm_" + std::to_string(sm)), std::string::npos);
@@ -101,7 +90,12 @@ TEST(CompileBodies, NoSpillsOnHopper) {
   if (!cuda::have_nvrtc(&reason)) GTEST_SKIP() << reason;
   std::vector<BodyVariant> all;
   for (const auto& v : body_variants(4)) {
-    if (for_gpus(v)) all.push_back(v);
+    const auto schedule = v.options.tunables.find("SCHEDULE");
+    // Shared tiles where a body has them, and a result per lane.
+    const bool attention = v.body.starts_with("attention"), conv = v.body.starts_with("conv");
+    const int64_t first = attention ? 1 : 0, last = attention || conv ? 1 : 0;
+    const bool for_cpus = schedule != v.options.tunables.end() && (schedule->second < first || schedule->second > last);
+    if (v.body != "matmul" && !for_cpus) all.push_back(v);
   }
   const auto defaults = matmul_defaults();
   all.insert(all.end(), defaults.begin(), defaults.end());

@@ -215,7 +215,7 @@ HEDDLE_ON_DEVICES(MatmulTest);
 // Whatever a device looks like, the choice is one that the file accepts.
 TEST(PickMatmul, IsAlwaysValid) {
   const KernelFile& file = KernelFile::builtin("matmul");
-  std::map<Bindings, uint32_t> lanes_of;  // few are picked, and it takes 0.2 ms to instantiate one
+  std::map<Bindings, uint32_t> lanes_of;  // of a group; few schedules are picked, each many times
   for (const DeviceClass c : {DeviceClass::cpu, DeviceClass::integrated_gpu, DeviceClass::discrete_gpu}) {
     for (const Target target : {Target::glsl, Target::opencl, Target::cuda}) {
       for (const uint32_t lanes : {64u, 128u, 1024u}) {
