@@ -119,7 +119,8 @@ Case parse_fft(const std::string& name, DType dtype) {
 Family linalg_family() {
   std::vector<std::string> standard;
   for (const char* kind : {"cholesky", "solve", "qr", "eigh", "svd"}) {
-    for (const char* size : {"1x64", "16x32", "1x256"}) standard.push_back(fmt::format("{}:{}", kind, size));
+    for (const char* size : {"1x64", "16x32", "32x64", "1x256", "1x512"})
+      standard.push_back(fmt::format("{}:{}", kind, size));
   }
   return {"linalg", linalg_form, standard, {DType::f32}, {}, parse_linalg};
 }

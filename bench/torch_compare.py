@@ -196,8 +196,9 @@ class Cases:
         return run
 
     def step(self, case, dtype):
-        """Forward, backward and update of bench/training_step.cpp's models."""
+        """Forward, backward and update of bench/training_step.cpp's models; bf16: the forward pass under autocast."""
         torch, functional = self.torch, self.torch.nn.functional
+        low, dtype = self.dtypes[dtype], "f32"
         kind, _, rest = case.partition(":")
         size = sizes(rest or {"mnist-mlp": "32", "mnist-cnn": "64", "vae": "128", "char-lstm": "32", "char-gpt": "12"}[kind])
         optimizer_of, classes, clip = torch.optim.Adam, 10, None
@@ -227,9 +228,10 @@ class Cases:
         optimizer = optimizer_of(model.parameters(), lr=1e-3, fused=True)
 
         def loss():
-            if kind == "vae":
-                return model(x)
-            return functional.cross_entropy(model(x).reshape(-1, classes), labels)
+            with torch.autocast(self.device.split(":")[0], dtype=low, enabled=low != torch.float32):
+                if kind == "vae":
+                    return model(x)
+                return functional.cross_entropy(model(x).reshape(-1, classes), labels)
 
         def step_of(loss):
             def run():

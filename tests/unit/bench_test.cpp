@@ -72,6 +72,20 @@ TEST(Measure, WhatIsCompiledFirstMakesNoCaseTooSlow) {
   EXPECT_THROW(measured_with_slow_calls(1000), TooSlow);
 }
 
+float first_loss(DType dtype) {
+  const Case c = make_case(find_family("step"), "mlp:3", dtype);
+  const Workload w = c.make({.device = heddle::device("reference:0")});
+  return w.run()[0].item<float>();
+}
+
+// The same weights and data; the products alone are rounded to eight bits.
+TEST(Cases, StepsInBf16AreUnderAutocast) {
+  const float f32 = first_loss(DType::f32), bf16 = first_loss(DType::bf16);
+  EXPECT_NE(bf16, f32);
+  EXPECT_NEAR(bf16, f32, 0.02F * f32);
+  EXPECT_THROW(make_case(find_family("step"), "mlp:3", DType::f16), ValueError);
+}
+
 TEST(Cases, TrafficAndDifferences) {
   const Case c = make_case(find_family("matmul"), "3*tn:4x5x6", DType::f16);
   EXPECT_EQ(c.flops, 2.0 * 3 * 4 * 5 * 6);
