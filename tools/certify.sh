@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Prints docs/certificates.md: installs what Debian has of the vendors' compilers, then compiles every kernel for every
-# architecture (26 minutes of processor time, 2026-11-30). NVRTC and nvdisasm come from a CUDA toolkit or from PyPI (nvidia-cuda-nvrtc,
-# nvidia-cuda-nvdisasm): LD_LIBRARY_PATH and PATH must lead to them. What is not there is said in one line and left out.
+# architecture (26 minutes of processor time, 2026-11-30). NVRTC and nvdisasm come from a CUDA toolkit or from PyPI
+# (nvidia-cuda-nvrtc, nvidia-cuda-nvdisasm): LD_LIBRARY_PATH and PATH must lead to them. What is not there is said in
+# one line and left out.
 #
 #   tools/certify.sh [build folder]         # build/release
 #   CERTIFY_INSTALL=0 tools/certify.sh      # with what is installed
